@@ -1,0 +1,1 @@
+"""Suanli keeps the books of deep-learning compute."""

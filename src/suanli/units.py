@@ -1,0 +1,232 @@
+"""Scale factors, parsing and printing of quantities: the only place that knows 10**12 or 2**30.
+
+Suffixes are decimal (`4K` = 4,000, `80GB` = 8e10 bytes); `4Ki` and `80GiB` are binary. In counts `B` is a
+billion (`175B` parameters), in sizes it is a byte (`80GB`). Numbers stay exact: `300B` is the int 300000000000.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from suanli.errors import Fault, QuantityError, nearest_names, shown
+
+KILO, MEGA, GIGA, TERA, PETA, EXA = (10**power for power in (3, 6, 9, 12, 15, 18))
+ZETTA, YOTTA = 10**21, 10**24
+KIBI, MEBI, GIBI, TEBI, PEBI = (2**power for power in (10, 20, 30, 40, 50))
+MILLI, MICRO, NANO = 1e-3, 1e-6, 1e-9
+
+MINUTE, HOUR, DAY, WEEK = 60, 3600, 86_400, 604_800
+FLOPS_PER_MAC = 2  # one multiply and one add
+
+_DECIMAL = {"": 1, "k": KILO, "K": KILO, "M": MEGA, "G": GIGA, "T": TERA, "P": PETA, "E": EXA, "Z": ZETTA}
+_BINARY = {"Ki": KIBI, "Mi": MEBI, "Gi": GIBI, "Ti": TEBI, "Pi": PEBI}
+_PREFIXES = _DECIMAL | _BINARY
+
+
+def _units(*names: str, prefixes: dict[str, int] = _PREFIXES, scale: int = 1) -> dict[str, int]:
+    """Every prefix joined to every name: `GB`, `GiB`, `B` …"""
+    return {prefix + name: factor * scale for name in names for prefix, factor in prefixes.items()}
+
+
+def _durations() -> dict[str, int | float]:
+    seconds = {"": 1, "s": 1, "sec": 1, "ms": MILLI, "us": MICRO, "µs": MICRO, "ns": NANO}
+    longer = {"min": MINUTE, "m": MINUTE, "h": HOUR, "hr": HOUR, "d": DAY, "day": DAY, "days": DAY, "w": WEEK}
+    return seconds | longer
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of quantity: its base unit, the suffixes it takes with their factors, and an example."""
+
+    name: str
+    base: str
+    suffixes: dict[str, int | float]
+    example: str
+    bare: bool = True  # whether a number without a suffix is understood (in the base unit)
+
+
+_COUNT_SUFFIXES = _PREFIXES | {"B": GIGA, "b": GIGA, "m": MEGA, "t": TERA, "g": GIGA}
+_FLOP = ("FLOPS", "FLOP/s", "FLOPs/s", "FLOPs", "FLOP", "flops", "Flops", "flop/s", "")
+_OPS = _units("OPS", "OP/s", "OPs", "op/s", prefixes=_DECIMAL)
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("count", "", _COUNT_SUFFIXES, "300B"),
+        Kind("flop_per_s", "FLOP/s", _units(*_FLOP, prefixes=_DECIMAL), "989TFLOPS", bare=False),
+        Kind("bytes", "B", _units("B", "") | {"b": 1}, "80GB"),
+        Kind("bytes_per_s", "B/s", _units("B/s", prefixes=_PREFIXES), "3350GB/s", bare=False),
+        Kind("duration", "s", _durations(), "54d"),
+        Kind("power", "W", _units("W", prefixes=_DECIMAL), "700W"),
+        Kind("usd", "$", {"": 1, "$": 1, "USD": 1, "usd": 1} | {k + "$": v for k, v in _DECIMAL.items()}, "2.5"),
+        Kind("fraction", "", {"": 1, "%": 0.01}, "46%"),
+        Kind("carbon", "kg/kWh", {"": 1, "kg/kWh": 1, "g/kWh": MILLI}, "0.4kg/kWh"),
+        Kind("operations", "op", _units("OP", "OPs", "op", "ops", "Op", prefixes=_DECIMAL), "22.6GOPs"),
+        Kind("op_per_s", "op/s", _OPS, "5.6TOPS", bare=False),
+        Kind("op_per_s_per_w", "op/s/W", {k + "/W": v for k, v in _OPS.items()}, "9.3TOPS/W", bare=False),
+        Kind("macs", "MAC", _units("MAC", "MACs", "macs", prefixes=_DECIMAL), "4.09GMACs"),
+        Kind("instructions_per_s", "instruction/s", {"MIPS": MEGA, "DMIPS": MEGA, "GIPS": GIGA}, "90MIPS", bare=False),
+    )
+}
+
+_NUMBER = re.compile(r"\s*\$?([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S*)\s*")
+_MAX_DIGITS = 60  # longer numbers are not quantities, and Decimal would work on them for ever
+
+
+def parse(text: str | float, kind: str, where: str = "value", *, signed: bool = False) -> int | float:
+    """`text` in the base unit of `kind`; an int where it is exact.
+
+    Raises QuantityError for what is not a finite number with a suffix of that kind, or is negative unless `signed`.
+    """
+    rule = KINDS[kind]
+    value = _scaled(text, rule, where) if isinstance(text, str) else _plain(text, rule, where)
+    if value < 0 and not signed:
+        raise _fault(rule, "negative_quantity", "a quantity below zero", where, text)
+    return value
+
+
+def _plain(value: float, rule: Kind, where: str) -> int | float:
+    """A number given as a number is already in the base unit."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise _fault(rule, "bad_quantity", "not a finite number", where, value)
+    return value
+
+
+def _scaled(text: str, rule: Kind, where: str) -> int | float:
+    match = _NUMBER.fullmatch(text) if len(text) <= _MAX_DIGITS else None
+    if match is None:
+        raise _fault(rule, "bad_quantity", "not a number with a unit", where, text)
+    digits, suffix = match.groups()
+    if suffix not in rule.suffixes:
+        raise _unknown_suffix(rule, suffix, where, text)
+    if not suffix and not rule.bare:
+        raise _fault(rule, "missing_unit", "a number without its unit", where, text)
+    try:
+        number = Decimal(digits.replace(",", "").replace("_", ""))
+    except InvalidOperation as problem:
+        raise _fault(rule, "bad_quantity", "not a number with a unit", where, text) from problem
+    return _exact(number, rule.suffixes[suffix], rule, where, text)
+
+
+def _exact(number: Decimal, factor: float, rule: Kind, where: str, text: str) -> int | float:
+    """`number × factor`, as an int where it is whole; refuses what no float can hold."""
+    if abs(number.adjusted()) > 300:
+        raise _fault(rule, "bad_quantity", "a number too large or too small", where, text)
+    scaled = number * Decimal(str(factor))
+    return int(scaled) if scaled == scaled.to_integral_value() else float(scaled)
+
+
+def _unknown_suffix(rule: Kind, suffix: str, where: str, text: str) -> QuantityError:
+    known = [name for name in rule.suffixes if name]
+    return QuantityError(
+        Fault(
+            code="unknown_unit",
+            message=f"unknown unit {shown(suffix)}",
+            where=where,
+            got=shown(text),
+            expected=f"a number like {rule.example}",
+            nearest=nearest_names(suffix, known),
+            hint="Suffixes are decimal (K M G T P); Ki Mi Gi are binary.",
+        )
+    )
+
+
+def _fault(rule: Kind, code: str, message: str, where: str, got: object) -> QuantityError:
+    return QuantityError(
+        Fault(code=code, message=message, where=where, got=shown(got), expected=f"a number like {rule.example}")
+    )
+
+
+def macs_to_flops(macs: int) -> int:
+    """FLOPs of `macs` multiply-accumulates."""
+    return macs * FLOPS_PER_MAC
+
+
+# --- printing ---------------------------------------------------------------------------------------------------
+
+_STEPS = (("", 1), ("K", KILO), ("M", MEGA), ("G", GIGA), ("T", TERA), ("P", PETA), ("E", EXA), ("Z", ZETTA), ("Y", YOTTA))
+_BYTE_STEPS = (("B", 1), ("KiB", KIBI), ("MiB", MEBI), ("GiB", GIBI), ("TiB", TEBI), ("PiB", PEBI))
+
+
+def _step(value: float, steps: tuple[tuple[str, int], ...], digits: int) -> tuple[str, str]:
+    """The largest step that leaves `value` at or above one after rounding, and the number in it."""
+    name, factor = steps[0]
+    for next_name, next_factor in steps[1:]:
+        if float(f"{abs(value) / next_factor:.{digits}g}") < 1:
+            break
+        name, factor = next_name, next_factor
+    return _significant(value / factor, digits), name
+
+
+def _significant(value: float, digits: int) -> str:
+    """`value` with `digits` significant digits, never in exponent form, no rounding of whole digits away."""
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{min(decimals, 12)}f}"
+
+
+def format_exact(value: float) -> str:
+    """Whole numbers with thousands separators; others with six significant digits."""
+    if isinstance(value, int) or float(value).is_integer():
+        return f"{int(value):,}"
+    return f"{value:,.6g}"
+
+
+def format_count(value: float, digits: int = 4) -> str:
+    """A number of parameters or tokens: `405.9 B`."""
+    number, prefix = _step(value, _STEPS, digits)
+    return f"{number} {'B' if prefix == 'G' else prefix}".rstrip()
+
+
+def format_flops(value: float, digits: int = 4) -> str:
+    """A count of operations: `734.9 TFLOPs`."""
+    number, prefix = _step(value, _STEPS, digits)
+    return f"{number} {prefix}FLOPs"
+
+
+def format_flop_per_s(value: float, digits: int = 4) -> str:
+    """A rate: `989.4 TFLOP/s`."""
+    number, prefix = _step(value, _STEPS, digits)
+    return f"{number} {prefix}FLOP/s"
+
+
+def format_bytes(value: float, digits: int = 4) -> str:
+    """A size in binary units: `15.0 GiB`."""
+    number, unit = _step(value, _BYTE_STEPS, digits)
+    return f"{number} {unit}"
+
+
+def format_bytes_per_s(value: float, digits: int = 4) -> str:
+    """A rate in decimal units, as data sheets have it: `3,350 GB/s`."""
+    return f"{_significant(value / GIGA, digits)} GB/s"
+
+
+def format_percent(fraction: float, digits: int = 2) -> str:
+    """A fraction 0..1 as percent: `41.62 %`."""
+    return f"{fraction * 100:.{digits}f} %"
+
+
+def format_seconds(value: float, digits: int = 4) -> str:
+    """A time in the unit a person would use: `13.75 s`, `25.3 days`."""
+    for unit, factor in (("days", 2 * DAY), ("h", 2 * HOUR), ("min", 2 * MINUTE)):
+        if value >= factor:
+            return f"{_significant(value * 2 / factor, digits)} {unit}"
+    for unit, scale in (("s", 1.0), ("ms", MILLI), ("µs", MICRO)):
+        if value >= scale:
+            return f"{_significant(value / scale, digits)} {unit}"
+    return f"{_significant(value / NANO, digits)} ns"
+
+
+def format_usd(value: float) -> str:
+    """Money: `$1,234,567` or `$2.50`."""
+    return f"${value:,.0f}" if value >= 1000 else f"${value:,.4g}"
+
+
+def format_power(value: float, digits: int = 4) -> str:
+    """Power: `11.47 MW`."""
+    number, prefix = _step(value, _STEPS, digits)
+    return f"{number} {prefix}W"
