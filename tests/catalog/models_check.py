@@ -1,3 +1,4 @@
+# ruff: noqa: T201
 """Check the parameter counts of the model presets against transformers.
 
 Run by hand, pytest does not collect it:
