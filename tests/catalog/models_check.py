@@ -86,7 +86,7 @@ def check_entries(pairs):
     """Say what is wrong with keys and names; return the number of faults."""
     faults = 0
     owner, dotless = {}, {}
-    for family, entry in pairs:
+    for _, entry in pairs:
         name = entry["name"]
         if list(entry) != KEYS:
             print(f"{name}: keys {list(entry)}")
