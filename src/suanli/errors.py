@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """One thing that is wrong with an input. `got` is shortened so that hostile input cannot flood a screen."""
+    """One thing that is wrong with an input. `got` comes shortened: hostile input cannot flood a screen."""
 
     code: str
     message: str

@@ -1,13 +1,14 @@
 """Scale factors, parsing and printing of quantities: the only place that knows 10**12 or 2**30.
 
 Suffixes are decimal (`4K` = 4,000, `80GB` = 8e10 bytes); `4Ki` and `80GiB` are binary. In counts `B` is a
-billion (`175B` parameters), in sizes it is a byte (`80GB`). Numbers stay exact: `300B` is the int 300000000000.
+billion (`175B` parameters), in sizes it is a byte (`80GB`). Numbers stay exact: `300B` is an int.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -43,13 +44,15 @@ class Kind:
 
     name: str
     base: str
-    suffixes: dict[str, int | float]
+    suffixes: Mapping[str, int | float]
     example: str
     bare: bool = True  # whether a number without a suffix is understood (in the base unit)
 
 
 _COUNT_SUFFIXES = _PREFIXES | {"B": GIGA, "b": GIGA, "m": MEGA, "t": TERA, "g": GIGA}
 _FLOP = ("FLOPS", "FLOP/s", "FLOPs/s", "FLOPs", "FLOP", "flops", "Flops", "flop/s", "")
+_USD = {"": 1, "$": 1, "USD": 1, "usd": 1} | {k + "$": v for k, v in _DECIMAL.items()}
+_INSTRUCTIONS = {"MIPS": MEGA, "DMIPS": MEGA, "GIPS": GIGA}
 _OPS = _units("OPS", "OP/s", "OPs", "op/s", prefixes=_DECIMAL)
 
 KINDS = {
@@ -61,14 +64,14 @@ KINDS = {
         Kind("bytes_per_s", "B/s", _units("B/s", prefixes=_PREFIXES), "3350GB/s", bare=False),
         Kind("duration", "s", _durations(), "54d"),
         Kind("power", "W", _units("W", prefixes=_DECIMAL), "700W"),
-        Kind("usd", "$", {"": 1, "$": 1, "USD": 1, "usd": 1} | {k + "$": v for k, v in _DECIMAL.items()}, "2.5"),
+        Kind("usd", "$", _USD, "2.5"),
         Kind("fraction", "", {"": 1, "%": 0.01}, "46%"),
         Kind("carbon", "kg/kWh", {"": 1, "kg/kWh": 1, "g/kWh": MILLI}, "0.4kg/kWh"),
         Kind("operations", "op", _units("OP", "OPs", "op", "ops", "Op", prefixes=_DECIMAL), "22.6GOPs"),
         Kind("op_per_s", "op/s", _OPS, "5.6TOPS", bare=False),
         Kind("op_per_s_per_w", "op/s/W", {k + "/W": v for k, v in _OPS.items()}, "9.3TOPS/W", bare=False),
         Kind("macs", "MAC", _units("MAC", "MACs", "macs", prefixes=_DECIMAL), "4.09GMACs"),
-        Kind("instructions_per_s", "instruction/s", {"MIPS": MEGA, "DMIPS": MEGA, "GIPS": GIGA}, "90MIPS", bare=False),
+        Kind("instructions_per_s", "instruction/s", _INSTRUCTIONS, "90MIPS", bare=False),
     )
 }
 
@@ -79,7 +82,7 @@ _MAX_DIGITS = 60  # longer numbers are not quantities, and Decimal would work on
 def parse(text: str | float, kind: str, where: str = "value", *, signed: bool = False) -> int | float:
     """`text` in the base unit of `kind`; an int where it is exact.
 
-    Raises QuantityError for what is not a finite number with a suffix of that kind, or is negative unless `signed`.
+    Raises QuantityError for what is no finite number with a suffix of that kind, or negative unless `signed`.
     """
     rule = KINDS[kind]
     value = _scaled(text, rule, where) if isinstance(text, str) else _plain(text, rule, where)
@@ -136,7 +139,9 @@ def _unknown_suffix(rule: Kind, suffix: str, where: str, text: str) -> QuantityE
 
 def _fault(rule: Kind, code: str, message: str, where: str, got: object) -> QuantityError:
     return QuantityError(
-        Fault(code=code, message=message, where=where, got=shown(got), expected=f"a number like {rule.example}")
+        Fault(
+            code=code, message=message, where=where, got=shown(got), expected=f"a number like {rule.example}"
+        )
     )
 
 
@@ -145,9 +150,19 @@ def macs_to_flops(macs: int) -> int:
     return macs * FLOPS_PER_MAC
 
 
-# --- printing ---------------------------------------------------------------------------------------------------
+# --- printing -----------------------------------------------------------------------------------------
 
-_STEPS = (("", 1), ("K", KILO), ("M", MEGA), ("G", GIGA), ("T", TERA), ("P", PETA), ("E", EXA), ("Z", ZETTA), ("Y", YOTTA))
+_STEPS = (
+    ("", 1),
+    ("K", KILO),
+    ("M", MEGA),
+    ("G", GIGA),
+    ("T", TERA),
+    ("P", PETA),
+    ("E", EXA),
+    ("Z", ZETTA),
+    ("Y", YOTTA),
+)
 _BYTE_STEPS = (("B", 1), ("KiB", KIBI), ("MiB", MEBI), ("GiB", GIBI), ("TiB", TEBI), ("PiB", PEBI))
 
 
