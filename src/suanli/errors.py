@@ -67,6 +67,9 @@ class SuanliError(Exception):
         self.faults = faults
         super().__init__("\n".join(fault.sentence() for fault in faults))
 
+    def __reduce__(self) -> tuple[type[SuanliError], tuple[Fault, ...]]:
+        return type(self), self.faults  # pickled by its faults, so that it survives the way out of a worker
+
     def to_dict(self) -> dict[str, object]:
         """`{"ok": false, "error": first fault, "errors": all faults}`."""
         every = [fault.to_dict() for fault in self.faults]
@@ -112,7 +115,9 @@ def shown(value: object, limit: int = 60) -> str:
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     """Up to `count` names of `known` that look most like `name`."""
-    pool = {candidate.lower(): candidate for candidate in known}
+    pool: dict[str, str] = {}
+    for candidate in known:
+        pool.setdefault(candidate.lower(), candidate)  # of several spellings the first: kW, not KW
     close = difflib.get_close_matches(name.lower()[:200], pool, n=count, cutoff=0.4)
     return tuple(pool[key] for key in close)
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, localcontext
 
 from suanli.errors import Fault, QuantityError, nearest_names, shown
 
@@ -75,8 +75,13 @@ KINDS = {
     )
 }
 
-_NUMBER = re.compile(r"\s*\$?([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S*)\s*")
+# A comma only separates thousands: `0,5` is refused, for it may mean a half.
+_WHOLE = r"(?:\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*)"
+_NUMBER = re.compile(
+    rf"\s*(\$?)([+-]?(?:{_WHOLE}\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*((?:[^\s\d.,_]\S*)?)\s*", re.ASCII
+)
 _MAX_DIGITS = 60  # longer numbers are not quantities, and Decimal would work on them for ever
+_MAX_POWER = 300  # what is larger, no float can hold
 
 
 def parse(text: str | float, kind: str, where: str = "value", *, signed: bool = False) -> int | float:
@@ -93,8 +98,11 @@ def parse(text: str | float, kind: str, where: str = "value", *, signed: bool = 
 
 def _plain(value: float, rule: Kind, where: str) -> int | float:
     """A number given as a number is already in the base unit."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or (isinstance(value, float) and not math.isfinite(value)):
         raise _fault(rule, "bad_quantity", "not a finite number", where, value)
+    if abs(value) > 10**_MAX_POWER:
+        raise _fault(rule, "bad_quantity", "a number too large or too small", where, value)
     return value
 
 
@@ -102,23 +110,23 @@ def _scaled(text: str, rule: Kind, where: str) -> int | float:
     match = _NUMBER.fullmatch(text) if len(text) <= _MAX_DIGITS else None
     if match is None:
         raise _fault(rule, "bad_quantity", "not a number with a unit", where, text)
-    digits, suffix = match.groups()
-    if suffix not in rule.suffixes:
-        raise _unknown_suffix(rule, suffix, where, text)
+    dollar, digits, suffix = match.groups()
+    if dollar and rule.name != "usd":
+        raise _fault(rule, "bad_quantity", "not a number with a unit", where, text)
     if not suffix and not rule.bare:
         raise _fault(rule, "missing_unit", "a number without its unit", where, text)
-    try:
-        number = Decimal(digits.replace(",", "").replace("_", ""))
-    except InvalidOperation as problem:
-        raise _fault(rule, "bad_quantity", "not a number with a unit", where, text) from problem
+    if suffix not in rule.suffixes:
+        raise _unknown_suffix(rule, suffix, where, text)
+    number = Decimal(digits.replace(",", "").replace("_", ""))
     return _exact(number, rule.suffixes[suffix], rule, where, text)
 
 
 def _exact(number: Decimal, factor: float, rule: Kind, where: str, text: str) -> int | float:
     """`number × factor`, as an int where it is whole; refuses what no float can hold."""
-    if abs(number.adjusted()) > 300:
+    with localcontext(prec=4 * _MAX_DIGITS):  # no digit of a text that short is rounded away
+        scaled = number * Decimal(str(factor))
+    if number and abs(scaled.adjusted()) > _MAX_POWER:
         raise _fault(rule, "bad_quantity", "a number too large or too small", where, text)
-    scaled = number * Decimal(str(factor))
     return int(scaled) if scaled == scaled.to_integral_value() else float(scaled)
 
 
@@ -180,7 +188,8 @@ def _significant(value: float, digits: int) -> str:
     """`value` with `digits` significant digits, never in exponent form, no rounding of whole digits away."""
     if value == 0:
         return "0"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    rounded = float(f"{abs(value):.{digits}g}")  # 0.99996 has the decimals of 1.000
+    decimals = max(0, digits - 1 - math.floor(math.log10(rounded)))
     return f"{value:,.{min(decimals, 12)}f}"
 
 
@@ -227,18 +236,24 @@ def format_percent(fraction: float, digits: int = 2) -> str:
 
 def format_seconds(value: float, digits: int = 4) -> str:
     """A time in the unit a person would use: `13.75 s`, `25.3 days`."""
-    for unit, factor in (("days", 2 * DAY), ("h", 2 * HOUR), ("min", 2 * MINUTE)):
-        if value >= factor:
-            return f"{_significant(value * 2 / factor, digits)} {unit}"
+    if value == 0:
+        return "0 s"
+    for unit, factor in (("days", DAY), ("h", HOUR), ("min", MINUTE)):
+        if abs(value) >= 2 * factor:
+            return f"{_significant(value / factor, digits)} {unit}"
     for unit, scale in (("s", 1.0), ("ms", MILLI), ("µs", MICRO)):
-        if value >= scale:
+        if abs(value) >= scale:
             return f"{_significant(value / scale, digits)} {unit}"
     return f"{_significant(value / NANO, digits)} ns"
 
 
 def format_usd(value: float) -> str:
-    """Money: `$1,234,567` or `$2.50`."""
-    return f"${value:,.0f}" if value >= 1000 else f"${value:,.4g}"
+    """Money: `$1,234,567`, `$2.50`, or four significant digits of what is less than a cent."""
+    sign, size = ("-" if value < 0 else ""), abs(value)
+    if size >= KILO:
+        return f"{sign}${size:,.0f}"
+    whole, _, cents = _significant(size, 4).partition(".")
+    return f"{sign}${whole}.{cents.rstrip('0').ljust(2, '0')}"
 
 
 def format_power(value: float, digits: int = 4) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suanli.errors import Fault, UnknownNameError, shown
+from suanli.units import format_usd
 
 DTYPES = ("fp64", "fp64_tc", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4")
 PRICE_KINDS = ("on-demand", "spot", "reserved")
@@ -175,5 +176,5 @@ class Price:
 
     def sentence(self) -> str:
         """The price as outputs name it: `$2.99 per GPU-hour, on-demand, Lambda, 2026-03 (costnimbus)`."""
-        parts = (f"${self.usd_per_gpu_hour:.4g} per GPU-hour", self.kind, self.provider, self.date)
+        parts = (f"{format_usd(self.usd_per_gpu_hour)} per GPU-hour", self.kind, self.provider, self.date)
         return f"{', '.join(part for part in parts if part)} ({self.source})"
