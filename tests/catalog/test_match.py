@@ -13,7 +13,7 @@ from suanli.catalog.devices import find_device, list_devices
 from suanli.errors import AmbiguousNameError, InputError, UnknownNameError
 from suanli.units import GIBI, GIGA, TERA
 
-# Device strings and right dense bf16 TFLOP/s of reference/hardware.md §2, rounded there to whole TFLOP/s or tenths.
+# Device strings and right dense bf16 TFLOP/s of reference/hardware.md §2 (rounded there).
 HARDWARE_MD = [
     ("NVIDIA L40S", "l40s", 362),
     ("NVIDIA L40", "l40", 181),
