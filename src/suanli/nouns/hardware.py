@@ -49,26 +49,18 @@ class Device:
         default_factory=dict,
         hash=False,
     )
-    sparse_multiple: float | None = _field(
-        "", "what structured sparsity multiplies the peak by", default=None
-    )
+    sparse_multiple: float | None = _field("", "what structured sparsity multiplies the peak by", default=None)
     memory_bytes: int | None = _field("B", "device memory of one package, visible where known", default=None)
     memory_advertised_gb: float | None = _field("GB or GiB", "the advertised figure", default=None)
     memory_unit: str | None = _field("", "what the advertised figure counts: GB or GiB", default=None)
-    memory_options_gb: tuple[float, ...] = _field(
-        "GB", "other sizes the part is named or sold with", default=()
-    )
+    memory_options_gb: tuple[float, ...] = _field("GB", "other sizes the part is named or sold with", default=())
     memory_kind: str | None = _field("", "HBM3, GDDR6 …", default=None)
-    memory_bytes_per_s: int | float | None = _field(
-        "B/s", "peak memory bandwidth of one package", default=None
-    )
+    memory_bytes_per_s: int | float | None = _field("B/s", "peak memory bandwidth of one package", default=None)
     l2_bytes: int | None = _field("B", "last cache shared by all units, binary megabytes", default=None)
     sm_count: int | None = _field("", "streaming multiprocessors or compute units", default=None)
     boost_hz: int | None = _field("Hz", "clock that gives the peak, or the boost clock", default=None)
     link: str | None = _field("", "link between devices of a node", default=None)
-    link_bytes_per_s: int | float | None = _field(
-        "B/s", "that link, both directions, as advertised", default=None
-    )
+    link_bytes_per_s: int | float | None = _field("B/s", "that link, both directions, as advertised", default=None)
     pcie_gen: int | None = _field("", "PCI Express generation", default=None)
     tdp_w: float | None = _field("W", "board power", default=None)
     release: str | None = _field("", "year or month of release", default=None)
@@ -141,20 +133,14 @@ class Node:
     aliases: tuple[str, ...] = _field("", "other names of the same node", default=())
     name: str = _field("", "name in the catalogue")
     vendor: str = _field("", "who sells or rents it")
-    device_ids: tuple[str, ...] = _field(
-        "", "ids of the devices it may hold; several where the name fits several"
-    )
+    device_ids: tuple[str, ...] = _field("", "ids of the devices it may hold; several where the name fits several")
     devices_per_node: int = _field("", "packages in one node, or in one scale-up domain")
     scaleup_link: str | None = _field("", "link between its devices", default=None)
-    scaleup_bytes_per_s: int | float | None = _field(
-        "B/s", "that link for one device, both directions", default=None
-    )
+    scaleup_bytes_per_s: int | float | None = _field("B/s", "that link for one device, both directions", default=None)
     scaleup_topology: str | None = _field("", "how the links join the devices", default=None)
     nics: int | None = _field("", "network adapters of one node", default=None)
     nic_bytes_per_s: int | float | None = _field("B/s", "one adapter, one direction", default=None)
-    internode_bytes_per_s: int | float | None = _field(
-        "B/s", "all adapters of a node, one direction", default=None
-    )
+    internode_bytes_per_s: int | float | None = _field("B/s", "all adapters of a node, one direction", default=None)
     sources: tuple[str, ...] = _field("", "keys of catalog/sources.toml", default=())
     compiled: str = _field("", "year and month in which the row was compiled", default="")
     notes: tuple[str, ...] = _field("", "conflicts and traps", default=())

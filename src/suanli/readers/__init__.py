@@ -1,0 +1,1 @@
+"""One file a format; each gives one noun. Readers never import verbs and never execute what they read."""

@@ -1,0 +1,265 @@
+"""Building blocks that every family is put together from: norms, attention, MLPs, experts, stacks of layers.
+
+Each function returns leaves with dotted names as in the PyTorch model. Families say names and shapes; they do no
+arithmetic of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from suanli.nouns.arch import Attention, Buffer, Elementwise, Experts, Layer, Linear, Module, Norm, Parameter
+
+Node = Module | Layer
+Kind = TypeVar("Kind", bound=Hashable)
+
+
+def dotted(at: str, name: str) -> str:
+    """`at.name`, or `name` where there is no `at`."""
+    return f"{at}.{name}" if at else name
+
+
+GATED_ACTIVATIONS = 3  # kept for backward: gate, act(gate), up; their product is kept as the next matrix's input
+
+
+def norm(name: str, dim: int, kind: str = "rms", per: int = 1) -> Norm:
+    """`rms` (scale), `layer` (scale and shift), `layer_no_bias` (scale), `plain` (no parameters)."""
+    return Norm(name=name, dim=dim, weight=kind != "plain", bias=kind == "layer", per=per)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionNames:
+    """Where the projections of an attention live."""
+
+    at: str = "self_attn"
+    q: str = "q_proj"
+    k: str = "k_proj"
+    v: str = "v_proj"
+    o: str = "o_proj"
+    fused: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionSpec:
+    """Shape of an attention. `qk_norm`: None, `head` (one norm of a head's width) or `full` (all heads' width)."""
+
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    names: AttentionNames = AttentionNames()
+    qkv_bias: bool = False
+    k_bias: bool = True  # only read where qkv_bias holds (Whisper's keys have none)
+    o_bias: bool = False
+    qk_norm: str | None = None
+    qk_norm_kind: str = "rms"
+    mask: str = "causal"
+    window: int | None = None
+    chunk: int | None = None
+    sinks: bool = False
+    dropout: bool = False
+    key_stream: str | None = None
+    key_width: int | None = None
+
+
+def attention(spec: AttentionSpec) -> tuple[Node, ...]:
+    """Projections, optional norms of queries and keys, the attention itself, the output projection."""
+    names = spec.names
+    query, key = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+    core = Attention(
+        name=f"{names.at}.attention",
+        heads=spec.heads,
+        kv_heads=spec.kv_heads,
+        qk_dim=spec.head_dim,
+        v_dim=spec.head_dim,
+        mask=spec.mask,
+        window=spec.window,
+        chunk=spec.chunk,
+        key_stream=spec.key_stream,
+        dropout=spec.dropout,
+    )
+    sinks = (Parameter(name=f"{names.at}.sinks", shape=(spec.heads,)),) if spec.sinks else ()
+    out = Linear(name=dotted(names.at, names.o), in_features=query, out_features=spec.hidden, bias=spec.o_bias)
+    return (*_projections(spec, query, key), *_qk_norms(spec), *sinks, core, out)
+
+
+def _projections(spec: AttentionSpec, query: int, key: int) -> tuple[Node, ...]:
+    names, bias = spec.names, spec.qkv_bias
+    if names.fused is not None:
+        width = query + 2 * key
+        return (Linear(name=dotted(names.at, names.fused), in_features=spec.hidden, out_features=width, bias=bias),)
+    source = spec.key_width or spec.hidden
+    crossing = spec.key_stream is not None
+    q = Linear(name=dotted(names.at, names.q), in_features=spec.hidden, out_features=query, bias=bias)
+    k = Linear(
+        name=dotted(names.at, names.k), in_features=source, out_features=key, bias=bias and spec.k_bias,
+        shares_input=not crossing,
+    )  # fmt: skip
+    v = Linear(name=dotted(names.at, names.v), in_features=source, out_features=key, bias=bias, shares_input=True)
+    if crossing:  # keys and values are projected once for each position of the other stream
+        return (q, Module(name="", children=(k, v), stream=spec.key_stream))
+    return (q, k, v)
+
+
+def _qk_norms(spec: AttentionSpec) -> tuple[Norm, ...]:
+    if spec.qk_norm is None:
+        return ()
+    at, kind = spec.names.at, spec.qk_norm_kind
+    if spec.qk_norm == "head":
+        return (
+            norm(f"{at}.q_norm", spec.head_dim, kind, per=spec.heads),
+            norm(f"{at}.k_norm", spec.head_dim, kind, per=spec.kv_heads),
+        )
+    return (
+        norm(f"{at}.q_norm", spec.heads * spec.head_dim, kind),
+        norm(f"{at}.k_norm", spec.kv_heads * spec.head_dim, kind),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentSpec:
+    """Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434 §2.1), expanded as training and prefill run it."""
+
+    hidden: int
+    heads: int
+    q_rank: int | None
+    kv_rank: int
+    nope_dim: int
+    rope_dim: int
+    v_dim: int
+    bias: bool = False
+    at: str = "self_attn"
+
+
+def latent_attention(spec: LatentSpec) -> tuple[Node, ...]:
+    """Down and up projections of queries and of the joint key/value latent, attention, output."""
+    at, qk_dim = spec.at, spec.nope_dim + spec.rope_dim
+    query: tuple[Node, ...]
+    if spec.q_rank is None:
+        query = (Linear(name=f"{at}.q_proj", in_features=spec.hidden, out_features=spec.heads * qk_dim),)
+    else:
+        query = (
+            Linear(name=f"{at}.q_a_proj", in_features=spec.hidden, out_features=spec.q_rank, bias=spec.bias),
+            norm(f"{at}.q_a_layernorm", spec.q_rank),
+            Linear(name=f"{at}.q_b_proj", in_features=spec.q_rank, out_features=spec.heads * qk_dim),
+        )
+    latent = spec.kv_rank + spec.rope_dim
+    return (
+        *query,
+        Linear(name=f"{at}.kv_a_proj_with_mqa", in_features=spec.hidden, out_features=latent, bias=spec.bias),
+        norm(f"{at}.kv_a_layernorm", spec.kv_rank),
+        Linear(
+            name=f"{at}.kv_b_proj", in_features=spec.kv_rank, out_features=spec.heads * (spec.nope_dim + spec.v_dim)
+        ),
+        Attention(
+            name=f"{at}.attention", heads=spec.heads, kv_heads=spec.heads, qk_dim=qk_dim, v_dim=spec.v_dim,
+            latent_dim=latent,
+        ),
+        Linear(name=f"{at}.o_proj", in_features=spec.heads * spec.v_dim, out_features=spec.hidden, bias=spec.bias),
+    )  # fmt: skip
+
+
+def mlp(
+    hidden: int,
+    ffn: int,
+    *,
+    at: str = "mlp",
+    names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj"),
+    bias: bool = False,
+    dropout: bool = False,
+) -> tuple[Node, ...]:
+    """Three names: gated; two: plain, or gated with gate and up fused where the first is called gate_up."""
+    if len(names) == 3:
+        first: tuple[Node, ...] = (
+            Linear(name=dotted(at, names[0]), in_features=hidden, out_features=ffn, bias=bias),
+            Linear(name=dotted(at, names[1]), in_features=hidden, out_features=ffn, bias=bias, shares_input=True),
+        )
+        act = Elementwise(name=dotted(at, "act"), op="gated", width=ffn, saved=GATED_ACTIVATIONS * ffn)
+    elif names[0].startswith("gate_up"):
+        first = (Linear(name=dotted(at, names[0]), in_features=hidden, out_features=2 * ffn, bias=bias),)
+        act = Elementwise(name=dotted(at, "act"), op="gated", width=ffn, saved=GATED_ACTIVATIONS * ffn)
+    else:
+        first = (Linear(name=dotted(at, names[0]), in_features=hidden, out_features=ffn, bias=bias),)
+        act = Elementwise(name=dotted(at, "act"), op="activation", width=ffn, saved=ffn)
+    last = Linear(name=dotted(at, names[-1]), in_features=ffn, out_features=hidden, bias=bias)
+    return (*first, act, last, *(dropped(dotted(at, "dropout"), hidden) if dropout else ()))
+
+
+def dropped(name: str, width: int) -> tuple[Elementwise, ...]:
+    """A dropout: one byte of mask an element is kept for backward."""
+    return (Elementwise(name=name, op="dropout", width=width, mask_bytes=width),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoeSpec:
+    """Routed experts, their router, and what every token passes besides."""
+
+    hidden: int
+    experts: int
+    top_k: int
+    ffn: int
+    at: str = "mlp"
+    gate: str = "gate"
+    gate_bias: bool = False
+    gated: bool = True
+    bias: bool = False
+    shared_ffn: int = 0
+    shared: str = "shared_experts"
+    shared_gate: str | None = None
+    correction_bias: str | None = None
+
+
+def moe(spec: MoeSpec) -> tuple[Node, ...]:
+    """Router, experts, shared expert with its gate."""
+    at = spec.at
+    router = Linear(
+        name=f"{at}.{spec.gate}",
+        in_features=spec.hidden,
+        out_features=spec.experts,
+        bias=spec.gate_bias,
+        role="router",
+    )
+    experts = Experts(
+        name=f"{at}.experts", num=spec.experts, top_k=spec.top_k, hidden=spec.hidden, ffn=spec.ffn, gated=spec.gated,
+        bias=spec.bias,
+    )  # fmt: skip
+    kept = Elementwise(
+        name=f"{at}.experts.act", op="gated" if spec.gated else "activation", width=spec.top_k * spec.ffn,
+        saved=(GATED_ACTIVATIONS if spec.gated else 1) * spec.top_k * spec.ffn,
+    )  # fmt: skip
+    nodes: list[Node] = [router, experts, kept]
+    if spec.correction_bias:
+        nodes.append(Buffer(name=f"{at}.{spec.correction_bias}", shape=(spec.experts,)))
+    if spec.shared_ffn:
+        names = ("gate_proj", "up_proj", "down_proj") if spec.gated else ("up_proj", "down_proj")
+        nodes.extend(mlp(spec.hidden, spec.shared_ffn, at=f"{at}.{spec.shared}", names=names))
+    if spec.shared_gate:
+        nodes.append(Linear(name=f"{at}.{spec.shared_gate}", in_features=spec.hidden, out_features=1, role="router"))
+    return tuple(nodes)
+
+
+def stack(
+    name: str, kinds: Sequence[Kind], make: Callable[[Kind], tuple[Node, ...]], **module: object
+) -> tuple[Module, ...]:
+    """Numbered layers, equal ones held once: `kinds` says what each layer is, `make` builds one of a kind."""
+    groups: dict[Kind, list[int]] = {}
+    for index, kind in enumerate(kinds):
+        groups.setdefault(kind, []).append(index)
+    return tuple(
+        Module(name=name, children=make(kind), indices=_compact(indices), block=True, **module)  # type: ignore[arg-type]
+        for kind, indices in groups.items()
+    )
+
+
+def _compact(indices: list[int]) -> Sequence[int]:
+    """A range where the indices are evenly spaced: it costs nothing to hold."""
+    step = indices[1] - indices[0] if len(indices) > 1 else 1
+    even = range(indices[0], indices[-1] + 1, step)
+    return even if len(even) == len(indices) and list(even) == indices else tuple(indices)
+
+
+def renamed(nodes: tuple[Node, ...], prefix: str) -> tuple[Node, ...]:
+    """The same nodes under a dotted prefix."""
+    return tuple(replace(node, name=f"{prefix}.{node.name}" if node.name else node.name) for node in nodes)

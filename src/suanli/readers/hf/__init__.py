@@ -1,0 +1,46 @@
+"""Hugging Face `config.json`, by family: each file holds the readers of a group, keyed by `model_type`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from suanli.errors import ConfigError, Fault, nearest_names, shown
+from suanli.nouns.arch import Arch
+from suanli.readers.config import Config
+from suanli.readers.hf import bert_like, encoder_decoder, gpt_like, llama_like, mixtures, resnet, vision
+
+READERS: dict[str, Callable[[Config, str], Arch]] = {
+    **llama_like.FAMILIES,
+    **gpt_like.FAMILIES,
+    **mixtures.FAMILIES,
+    **bert_like.FAMILIES,
+    **encoder_decoder.FAMILIES,
+    **vision.FAMILIES,
+    **resnet.FAMILIES,
+}
+
+
+def read_hf_config(values: Mapping[str, Any], name: str, where: str = "config") -> Arch:
+    """The architecture a config describes. Raises ConfigError naming every missing, bad or contradictory key."""
+    model_type = values.get("model_type")
+    if not isinstance(model_type, str) or model_type not in READERS:
+        raise _unknown_type(model_type, values, where)
+    return READERS[model_type](Config(values, where), name)
+
+
+def _unknown_type(model_type: object, values: Mapping[str, Any], where: str) -> ConfigError:
+    remote = "auto_map" in values
+    hint = f"Known: {len(READERS)} types; `suanli models` lists presets. Layer expressions describe anything else."
+    if remote:
+        hint = "The config names code of its own, which is never run. " + hint
+    missing = model_type is None
+    return ConfigError(
+        Fault(
+            code="missing_key" if missing else "unknown_model_type",
+            message="missing key model_type" if missing else f"unknown model_type {shown(model_type)}",
+            where=f"{where}: model_type",
+            nearest=nearest_names(str(model_type or ""), READERS),
+            hint=hint,
+        )
+    )

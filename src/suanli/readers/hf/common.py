@@ -1,0 +1,211 @@
+"""What most decoder configs have in common: widths, heads, windows, and the standard layer.
+
+A family passes only where it differs (`Traits`); shapes always come from its config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from suanli.nouns.arch import Arch, Shape
+from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm
+from suanli.readers.config import Config
+from suanli.readers.decoder import DecoderNames, DecoderSpec, decoder
+
+FULL, SLIDING, CHUNKED, LINEAR = (
+    "full_attention",
+    "sliding_attention",
+    "chunked_attention",
+    "linear_attention",
+)
+LAYER_TYPES = (FULL, SLIDING, CHUNKED, LINEAR)
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """What tells one layer from another: its reach, and whether its MLP is a mixture."""
+
+    attention: str = FULL
+    sparse: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """How a family differs from the plain Llama shape. Norm names are those before attention, between, and after."""
+
+    tied: bool = False
+    norm_kind: str = "rms"
+    final_norm: str | None = "same"
+    before: tuple[str, ...] = ("input_layernorm",)
+    between: tuple[str, ...] = ("post_attention_layernorm",)
+    after: tuple[str, ...] = ()
+    attention_names: AttentionNames = AttentionNames()
+    qkv_bias: bool = False
+    o_bias: bool = False
+    qk_norm: str | None = None
+    qk_norm_kind: str = "rms"
+    sinks: bool = False
+    mlp_names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj")
+    mlp_at: str = "mlp"
+    mlp_bias: bool = False
+    dropout: bool = False
+    head_bias: bool = False
+    names: DecoderNames = field(default_factory=DecoderNames)
+    learned_positions: int = 0
+
+
+@dataclass(frozen=True)
+class Widths:
+    """The numbers of a decoder config."""
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    max_positions: int | None
+
+    def shape(self, gated: bool) -> Shape:
+        """The letters of the formulas."""
+        return Shape(
+            num_layers=self.layers, hidden=self.hidden, heads=self.heads, kv_heads=self.kv_heads,
+            head_dim=self.head_dim, ffn=self.ffn, vocab=self.vocab, gated=gated,
+        )  # fmt: skip
+
+
+HIDDEN = ("hidden_size", "n_embd", "d_model")
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+HEADS = ("num_attention_heads", "n_head", "n_heads")
+FFN = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
+POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
+
+
+def read_widths(config: Config, *, ffn: int | None = None, kv_heads: int | None = None) -> Widths:
+    """Widths under their usual spellings. `ffn` and `kv_heads` are given where a family derives them."""
+    hidden, layers = config.need(*HIDDEN), config.layers(*LAYERS)
+    heads = config.need(*HEADS, high=1_000_000)
+    return Widths(
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=config.kv_heads(heads) if kv_heads is None else kv_heads,
+        head_dim=config.head_dim(hidden, heads),
+        ffn=config.need(*FFN) if ffn is None else ffn,
+        vocab=config.need("vocab_size"),
+        max_positions=config.maybe(*POSITIONS),
+    )
+
+
+def layer_kinds(
+    config: Config, widths: Widths, pattern: Callable[[int], str], sparse: Callable[[int], bool]
+) -> tuple[LayerKind, ...]:
+    """One kind a layer: the config's own `layer_types` where given, else the family's pattern."""
+    types = config.names("layer_types", widths.layers, LAYER_TYPES)
+    if config.faults.faults:  # a bad count of layers must not be built
+        return ()
+    return tuple(LayerKind(types[i] if types else pattern(i), sparse(i)) for i in range(widths.layers))
+
+
+def all_full(_: int) -> str:
+    """Every layer sees everything."""
+    return FULL
+
+
+def never(_: int) -> bool:
+    """No layer is a mixture."""
+    return False
+
+
+def self_attention(
+    widths: Widths, traits: Traits, kind: LayerKind, window: int | None, chunk: int | None = None
+) -> tuple[Node, ...]:
+    """The attention of a layer of `kind`."""
+    return attention(
+        AttentionSpec(
+            hidden=widths.hidden,
+            heads=widths.heads,
+            kv_heads=widths.kv_heads,
+            head_dim=widths.head_dim,
+            names=traits.attention_names,
+            qkv_bias=traits.qkv_bias,
+            o_bias=traits.o_bias,
+            qk_norm=traits.qk_norm,
+            qk_norm_kind=traits.qk_norm_kind,
+            window=window if kind.attention == SLIDING else None,
+            chunk=chunk if kind.attention == CHUNKED else None,
+            sinks=traits.sinks,
+            dropout=traits.dropout,
+        )
+    )
+
+
+def standard_layer(
+    widths: Widths, traits: Traits, attend: tuple[Node, ...], feed: tuple[Node, ...]
+) -> tuple[Node, ...]:
+    """Norms, attention, norms, MLP, norms, in the order they run."""
+
+    def norms(names: tuple[str, ...]) -> tuple[Node, ...]:
+        return tuple(norm(name, widths.hidden, traits.norm_kind) for name in names)
+
+    drop = dropped(f"{traits.attention_names.at}.dropout", widths.hidden) if traits.dropout else ()
+    return (*norms(traits.before), *attend, *drop, *norms(traits.between), *feed, *norms(traits.after))
+
+
+def dense_mlp(widths: Widths, traits: Traits, ffn: int | None = None) -> tuple[Node, ...]:
+    """The family's MLP."""
+    return mlp(
+        widths.hidden, ffn or widths.ffn, at=traits.mlp_at, names=traits.mlp_names, bias=traits.mlp_bias,
+        dropout=traits.dropout,
+    )  # fmt: skip
+
+
+def standard_decoder(
+    config: Config,
+    name: str,
+    widths: Widths,
+    traits: Traits,
+    *,
+    pattern: Callable[[int], str] = all_full,
+    window: int | None = None,
+    chunk: int | None = None,
+    sparse: Callable[[int], bool] = never,
+    feed_sparse: Callable[[], tuple[Node, ...]] | None = None,
+    feed_dense: Callable[[], tuple[Node, ...]] | None = None,
+    attend: Callable[[LayerKind], tuple[Node, ...]] | None = None,
+    after_embedding: tuple[Node, ...] = (),
+    before_head: tuple[Node, ...] = (),
+    embed_dim: int | None = None,
+    notes: tuple[str, ...] = (),
+) -> Arch:
+    """A decoder of standard layers. Raises ConfigError with every fault of the config."""
+    kinds = layer_kinds(config, widths, pattern, sparse)
+    tied = config.flag("tie_word_embeddings", "tie_embeddings", default=traits.tied)
+    config.check()
+
+    def make(kind: LayerKind) -> tuple[Node, ...]:
+        seen = attend(kind) if attend else self_attention(widths, traits, kind, window, chunk)
+        if kind.sparse:
+            assert feed_sparse is not None
+            return standard_layer(widths, traits, seen, feed_sparse())
+        return standard_layer(widths, traits, seen, feed_dense() if feed_dense else dense_mlp(widths, traits))
+
+    gated = len(traits.mlp_names) == 3 or traits.mlp_names[0].startswith("gate_up")
+    spec = DecoderSpec(
+        shape=widths.shape(gated),
+        kinds=kinds,
+        make=make,
+        names=traits.names,
+        tied=tied,
+        norm_kind=traits.norm_kind if traits.final_norm == "same" else traits.final_norm,
+        learned_positions=traits.learned_positions,
+        head_bias=traits.head_bias,
+        after_embedding=after_embedding,
+        before_head=before_head,
+        embed_dim=embed_dim,
+        max_positions=widths.max_positions,
+        notes=notes,
+    )
+    return decoder(name, spec)
