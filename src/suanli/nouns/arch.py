@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import prod
 from typing import ClassVar
 
@@ -85,7 +86,7 @@ class Embedding(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Norm(Layer):
-    """Layer, RMS or batch normalisation over `dim`; `copies` norms of it side by side, `per` applications a position."""
+    """Layer, RMS or batch normalisation over `dim`, applied `per` times a position."""
 
     kind: ClassVar[str] = "norm"
     dim: int
@@ -321,7 +322,7 @@ def index_label(indices: Sequence[int]) -> str:
     """`0-31`, `0-40:2`, or `0,3,7`."""
     if len(indices) == 1:
         return str(indices[0])
-    steps = {b - a for a, b in zip(indices, indices[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(indices)}
     if len(steps) == 1:
         step = steps.pop()
         return f"{indices[0]}-{indices[-1]}" + ("" if step == 1 else f":{step}")
@@ -331,13 +332,18 @@ def index_label(indices: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Placed:
-    """A leaf where it stands: path, copies, stream, and whether it is inside a checkpointed block."""
+    """A leaf where it stands: path, copies, stream, and the checkpointed block it is in (its label, or nothing)."""
 
     path: str
     layer: Layer
     times: int
     stream: str
-    in_block: bool
+    block: str = ""
+
+    @property
+    def in_block(self) -> bool:
+        """Whether it is inside a checkpointed block."""
+        return bool(self.block)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -381,7 +387,7 @@ class Arch:
         """Every leaf with its place, in execution order; the walk is made once."""
         cached = self.__dict__.get("_leaves")
         if cached is None:
-            cached = tuple(_walk(self.root, "", 1, self.main_stream, False))
+            cached = tuple(_walk(self.root, "", 1, self.main_stream, ""))
             object.__setattr__(self, "_leaves", cached)
         return cached
 
@@ -419,13 +425,13 @@ class Arch:
         return any(stream.decodes for stream in self.streams)
 
 
-def _walk(node: Module | Layer, path: str, times: int, stream: str, in_block: bool) -> Iterator[Placed]:
+def _walk(node: Module | Layer, path: str, times: int, stream: str, block: str) -> Iterator[Placed]:
     if isinstance(node, Layer):
-        yield Placed(f"{path}.{node.name}".lstrip("."), node, times, stream, in_block)
+        yield Placed(f"{path}.{node.name}".lstrip("."), node, times, stream, block)
         return
     here = f"{path}.{node.label}".strip(".")
     for child in node.children:
-        yield from _walk(child, here, times * node.times, node.stream or stream, in_block or node.block)
+        yield from _walk(child, here, times * node.times, node.stream or stream, here if node.block else block)
 
 
 def split_first(module: Module) -> tuple[Module, ...]:

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from suanli.errors import ConfigError, FaultList, nearest_names, shown
+from suanli.units import GIGA
 
-MAX_WIDTH = 10**9  # wider layers are typing errors
+MAX_WIDTH = GIGA  # wider layers are typing errors
 MAX_LAYERS = 100_000
+KEYS_COMPARED = 500  # keys of a config that are searched for one spelled like a missing key
+
+
+class StandIn(int):
+    """A harmless number in place of a bad one; contradictions with it are not reported."""
+
+
+def brief(value: object) -> str:
+    """A value as messages show it; containers by their length, so that a huge one costs nothing."""
+    if isinstance(value, Mapping):
+        return f"a nested description of {len(value):,} keys"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value):,}"
+    return shown(value[:100] if isinstance(value, str) else value)
 
 
 class Config:
@@ -36,7 +52,7 @@ class Config:
                     "contradiction",
                     f"{found[0][0]} and {name} name the same thing and differ",
                     name,
-                    got=f"{shown(found[0][1])} and {shown(value)}",
+                    got=f"{brief(found[0][1])} and {brief(value)}",
                 )
         return found[0][1] if found else None
 
@@ -47,10 +63,14 @@ class Config:
     def need(self, *names: str, low: int = 1, high: int = MAX_WIDTH) -> int:
         """A required whole number in [low, high]; 1 stands in for a bad one until `check`."""
         if not self.has(*names):
-            similar = nearest_names(names[0], [str(key) for key in self.values if isinstance(key, str)], 2)
-            self.fault("missing_key", f"missing key {names[0]}", names[0], expected="a whole number", nearest=similar)
-            return 1
+            self._missing(names[0])
+            return StandIn(1)
         return self._whole(self.raw(*names), names[0], low, high)
+
+    def _missing(self, name: str) -> None:
+        spelled = [key for key in islice(self.values, KEYS_COMPARED) if isinstance(key, str) and len(key) < 100]
+        similar = nearest_names(name, spelled, 2)
+        self.fault("missing_key", f"missing key {name}", name, expected="a whole number", nearest=similar)
 
     def whole(self, *names: str, default: int, low: int = 1, high: int = MAX_WIDTH) -> int:
         """An optional whole number."""
@@ -65,8 +85,8 @@ class Config:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             expected = f"a whole number from {low:,} to {high:,}"
-            self.fault("bad_value", f"{key} is not possible", key, got=shown(value), expected=expected)
-            return low if low > 0 else 1
+            self.fault("bad_value", f"{key} is not possible", key, got=brief(value), expected=expected)
+            return StandIn(max(low, 1))
         return value
 
     def flag(self, *names: str, default: bool) -> bool:
@@ -75,7 +95,7 @@ class Config:
         if value is None:
             return default
         if not isinstance(value, bool):
-            self.fault("bad_value", f"{names[0]} is not true or false", names[0], got=shown(value))
+            self.fault("bad_value", f"{names[0]} is not true or false", names[0], got=brief(value))
             return default
         return value
 
@@ -86,7 +106,7 @@ class Config:
             return default
         if value not in allowed:
             expected = "one of " + ", ".join(allowed)
-            self.fault("bad_value", f"{name} is not possible", name, got=shown(value), expected=expected)
+            self.fault("bad_value", f"{name} is not possible", name, got=brief(value), expected=expected)
             return default
         return str(value)
 
@@ -95,15 +115,15 @@ class Config:
         value = self.values.get(name)
         if value is None:
             return None
-        if not isinstance(value, list | tuple) or len(value) != length:
-            size = len(value) if isinstance(value, list | tuple) else shown(value)
-            self.fault(
-                "contradiction",
-                f"{name} does not have one entry a layer",
-                name,
-                got=str(size),
-                expected=str(length),
-            )
+        if not isinstance(value, list | tuple):
+            self.fault("bad_value", f"{name} is not a list of words", name, got=brief(value))
+            return None
+        if len(value) != length:
+            if not isinstance(length, StandIn):
+                self.fault(
+                    "contradiction", f"{name} does not have one entry a layer", name, got=f"{len(value):,}",
+                    expected=f"{length:,}",
+                )  # fmt: skip
             return None
         wrong = [item for item in value if item not in allowed]
         if wrong:
@@ -111,7 +131,7 @@ class Config:
                 "bad_value",
                 f"{name} has an unknown entry",
                 name,
-                got=shown(wrong[0]),
+                got=brief(wrong[0]),
                 expected=", ".join(allowed),
             )
             return None
@@ -123,15 +143,26 @@ class Config:
         if value is None:
             return None
         if not isinstance(value, list | tuple) or len(value) > MAX_LAYERS:
-            self.fault("bad_value", f"{name} is not a list of whole numbers", name, got=shown(value))
+            self.fault("bad_value", f"{name} is not a list of whole numbers", name, got=brief(value))
             return None
-        return tuple(self._whole(int(item) if isinstance(item, bool) else item, name, low, high) for item in value)
+        found = []
+        for item in value:
+            found.append(self._whole(int(item) if isinstance(item, bool) else item, name, low, high))
+            if isinstance(found[-1], StandIn):  # one fault a list
+                return None
+        return tuple(found)
 
     def part(self, name: str) -> Config:
         """A nested description, sharing the fault list."""
         value = self.values.get(name)
         if not isinstance(value, Mapping):
-            self.fault("missing_key", f"missing part {name}", name, got=shown(value), expected="a nested description")
+            self.fault(
+                "missing_key",
+                f"missing part {name}",
+                name,
+                got=None if value is None else brief(value),
+                expected="a nested description",
+            )
             value = {}
         inner = Config(value, f"{self.where}: {name}")
         inner.faults = self.faults
@@ -146,7 +177,7 @@ class Config:
         given = self.maybe("head_dim")
         if given is not None:
             return given
-        if hidden % heads:
+        if hidden % heads and not isinstance(hidden, StandIn):
             self.fault(
                 "contradiction",
                 "the number of heads does not divide the width, and no head_dim is given",
@@ -158,7 +189,7 @@ class Config:
     def kv_heads(self, heads: int, *names: str) -> int:
         """Key/value heads: as many as heads unless given; they must divide the heads."""
         kv_heads = self.whole(*(names or ("num_key_value_heads",)), default=heads)
-        if heads % kv_heads:
+        if heads % kv_heads and not isinstance(heads, StandIn):
             self.fault(
                 "contradiction",
                 "the number of key/value heads does not divide the number of heads",

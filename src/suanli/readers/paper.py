@@ -112,11 +112,11 @@ def read_paper_encoder_decoder(values: Mapping[str, Any], name: str, where: str 
     feed = (*mlp(h, ffn, names=("up_proj", "down_proj"), bias=mlp_bias), norm("mlp_norm", h, kind))
     encoder_layer = (*attend("self_attention", "full"), *feed)
     decoder_layer = (*attend("self_attention", "causal"), *attend("cross_attention", "full", ENCODER), *feed)
-    encoder = (
+    encoder: tuple[Node, ...] = (
         Embedding(name="encoder.embedding", num=vocab, dim=h),
         *stack("encoder.layers", (0,) * layers, lambda _: encoder_layer),
     )
-    children = (
+    children: tuple[Node, ...] = (
         Module(name="", stream=ENCODER, children=encoder),
         Embedding(name="decoder.embedding", num=vocab, dim=h, tied=tied),
         *stack("decoder.layers", (0,) * decoder_layers, lambda _: decoder_layer),
@@ -145,13 +145,13 @@ def read_estimate(values: Mapping[str, Any], name: str, where: str = "config") -
     each, experts = config.need("params_per_expert", high=high), config.need("experts")
     routed, shared = config.need("experts_per_token"), config.need("shared_params", low=0, high=high)
     config.check()
-    children = (
+    children: tuple[Node, ...] = (
         Opaque(name="shared", total=shared, active=shared),
         Opaque(name="experts", total=experts * each, active=min(routed, experts) * each),
     )
     return Arch(
         name=name, root=Module(name="", children=children), task="causal-lm",
-        notes=("an unconfirmed estimate: no shape is published, so attention, embeddings and KV cache are not counted",),
+        notes=("an unconfirmed estimate of no published shape: attention, embeddings and KV cache are not counted",),
     )  # fmt: skip
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from suanli.errors import ConfigError, Fault, nearest_names, shown
+from suanli.errors import ConfigError, Fault, nearest_names
 from suanli.nouns.arch import Arch
-from suanli.readers.config import Config
+from suanli.readers.config import Config, brief
 from suanli.readers.hf import bert_like, encoder_decoder, gpt_like, llama_like, mixtures, resnet, vision
 
 READERS: dict[str, Callable[[Config, str], Arch]] = {
@@ -23,6 +23,10 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
 
 def read_hf_config(values: Mapping[str, Any], name: str, where: str = "config") -> Arch:
     """The architecture a config describes. Raises ConfigError naming every missing, bad or contradictory key."""
+    if not isinstance(values, Mapping):
+        raise ConfigError(
+            Fault(code="bad_config", message="a model description is a mapping of keys", where=where, got=brief(values))
+        )
     model_type = values.get("model_type")
     if not isinstance(model_type, str) or model_type not in READERS:
         raise _unknown_type(model_type, values, where)
@@ -38,9 +42,9 @@ def _unknown_type(model_type: object, values: Mapping[str, Any], where: str) -> 
     return ConfigError(
         Fault(
             code="missing_key" if missing else "unknown_model_type",
-            message="missing key model_type" if missing else f"unknown model_type {shown(model_type)}",
+            message="missing key model_type" if missing else f"unknown model_type {brief(model_type)}",
             where=f"{where}: model_type",
-            nearest=nearest_names(str(model_type or ""), READERS),
+            nearest=nearest_names(model_type, READERS) if isinstance(model_type, str) else (),
             hint=hint,
         )
     )

@@ -9,6 +9,8 @@ from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention
 from suanli.readers.config import Config
 from suanli.readers.hf.common import Widths, read_widths
 
+_ATTENTION = AttentionNames(at="attention", q="self.query", k="self.key", v="self.value", o="output.dense")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
@@ -16,9 +18,7 @@ class Names:
 
     base: str
     layers: str = "encoder.layer"
-    attention: AttentionNames = AttentionNames(
-        at="attention", q="self.query", k="self.key", v="self.value", o="output.dense"
-    )
+    attention: AttentionNames = _ATTENTION
     attention_norm: str = "attention.output.LayerNorm"
     mlp: tuple[str, ...] = ("intermediate.dense", "output.dense")
     mlp_norm: str = "output.LayerNorm"

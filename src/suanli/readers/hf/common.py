@@ -40,7 +40,7 @@ class Traits:
     before: tuple[str, ...] = ("input_layernorm",)
     between: tuple[str, ...] = ("post_attention_layernorm",)
     after: tuple[str, ...] = ()
-    attention_names: AttentionNames = AttentionNames()
+    attention_names: AttentionNames = field(default_factory=AttentionNames)
     qkv_bias: bool = False
     o_bias: bool = False
     qk_norm: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suanli.nouns.arch import TOKENS, Arch, Buffer, Conv, Embedding, Linear, Module, Shape, Stream
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm, stack
-from suanli.readers.config import Config
+from suanli.readers.config import Config, StandIn, brief
 
 ENCODER = "encoder"
 
@@ -28,7 +28,10 @@ def read_t5(config: Config, name: str) -> Arch:
     ffn, vocab = config.need("d_ff"), config.need("vocab_size")
     layers = config.layers("num_layers")
     decoder_layers = config.whole("num_decoder_layers", default=layers, high=100_000)
-    act = str(config.values.get("feed_forward_proj") or "relu")
+    act = config.values.get("feed_forward_proj") or "relu"
+    if not isinstance(act, str):
+        config.fault("bad_value", "feed_forward_proj is not a word", "feed_forward_proj", got=brief(act))
+        act = "relu"
     gated = config.flag("is_gated_act", default=act.startswith("gated-"))
     tied = config.flag("tie_word_embeddings", default=True)
     buckets = config.whole("relative_attention_num_buckets", default=32)
@@ -75,7 +78,7 @@ def read_t5(config: Config, name: str) -> Arch:
             norm("encoder.final_layer_norm", h),
         ),
     )
-    children = (
+    children: tuple[Node, ...] = (
         encoder,
         Embedding(name="decoder.embed_tokens", num=vocab, dim=h, tied=True),
         *stack("decoder.block", [i == 0 for i in range(decoder_layers)], decoder_block),
@@ -100,8 +103,8 @@ def bart_layer(
 
     def attend(at: str, how: str, key_stream: str | None = None) -> tuple[Node, ...]:
         spec = AttentionSpec(
-            hidden=h, heads=heads, kv_heads=heads, head_dim=max(1, h // heads), qkv_bias=True, k_bias=k_bias, o_bias=True, mask=how,
-            key_stream=key_stream, dropout=True, names=AttentionNames(at=at, o="out_proj"),
+            hidden=h, heads=heads, kv_heads=heads, head_dim=max(1, h // heads), qkv_bias=True, k_bias=k_bias,
+            o_bias=True, mask=how, key_stream=key_stream, dropout=True, names=AttentionNames(at=at, o="out_proj"),
         )  # fmt: skip
         return (*attention(spec), *dropped(f"{at}.dropout", h))
 
@@ -159,7 +162,7 @@ def _sides(config: Config, hidden: int) -> tuple[tuple[int, int, int], tuple[int
     found = []
     for side in ("encoder", "decoder"):
         heads = config.need(f"{side}_attention_heads", high=1_000_000)
-        if hidden % heads:
+        if hidden % heads and not isinstance(hidden, StandIn):
             config.fault(
                 "contradiction", "the number of heads does not divide the width", f"{side}_attention_heads",
                 got=f"{heads} heads, width {hidden}",

@@ -152,10 +152,8 @@ def read_falcon(config: Config, name: str) -> Arch:
     heads = config.need("num_attention_heads", "n_head", high=1_000_000)
     new = config.flag("new_decoder_architecture", default=False)
     multi_query = config.flag("multi_query", default=True)
-    if new:
-        kv_heads = config.kv_heads(heads, "num_kv_heads", "n_head_kv")
-    else:
-        kv_heads = 1 if multi_query else heads
+    old_heads = 1 if multi_query else heads
+    kv_heads = config.kv_heads(heads, "num_kv_heads", "n_head_kv") if new else old_heads
     widths = read_widths(config, ffn=_four_times(config, "ffn_hidden_size"), kv_heads=kv_heads)
     parallel = config.flag("parallel_attn", default=True)
     two_norms = new and config.whole("num_ln_in_parallel_attn", default=2) == 2

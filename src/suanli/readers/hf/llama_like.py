@@ -50,24 +50,24 @@ def read_gemma(config: Config, name: str) -> Arch:
     return standard_decoder(config, name, read_widths(config), Traits(tied=True, qkv_bias=biased, o_bias=biased))
 
 
-_SANDWICH = {
-    "between": ("post_attention_layernorm", "pre_feedforward_layernorm"),
-    "after": ("post_feedforward_layernorm",),
-}
+def _sandwich(config: Config, qk_norm: str | None = None) -> Traits:
+    """Gemma 2 and 3: norms before and after both halves of the layer."""
+    biased = config.flag("attention_bias", default=False)
+    return Traits(
+        tied=True, qkv_bias=biased, o_bias=biased, qk_norm=qk_norm,
+        between=("post_attention_layernorm", "pre_feedforward_layernorm"), after=("post_feedforward_layernorm",),
+    )  # fmt: skip
 
 
 def read_gemma2(config: Config, name: str) -> Arch:
     """Gemma 2: four norms a layer, a window on every other layer."""
-    biased = config.flag("attention_bias", default=False)
-    traits = Traits(tied=True, qkv_bias=biased, o_bias=biased, **_SANDWICH)
     window = config.whole("sliding_window", default=4096)
-    return standard_decoder(config, name, read_widths(config), traits, pattern=every(2), window=window)
+    return standard_decoder(config, name, read_widths(config), _sandwich(config), pattern=every(2), window=window)
 
 
 def read_gemma3(config: Config, name: str) -> Arch:
     """Gemma 3 text: as Gemma 2 with norms on queries and keys, five windowed layers to one full."""
-    biased = config.flag("attention_bias", default=False)
-    traits = Traits(tied=True, qkv_bias=biased, o_bias=biased, qk_norm="head", **_SANDWICH)
+    traits = _sandwich(config, qk_norm="head")
     pattern = every(config.whole("sliding_window_pattern", default=6))
     window = config.whole("sliding_window", default=4096)
     return standard_decoder(config, name, read_widths(config), traits, pattern=pattern, window=window)

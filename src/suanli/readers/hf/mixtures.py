@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from suanli.nouns.arch import Arch, Linear, LinearAttention
 from suanli.readers.blocks import AttentionNames, LatentSpec, MoeSpec, Node, latent_attention, moe, norm
-from suanli.readers.config import Config
+from suanli.readers.config import Config, StandIn
 from suanli.readers.decoder import DecoderNames
 from suanli.readers.hf.common import (
     CHUNKED,
@@ -33,7 +33,7 @@ def always(_: int) -> bool:
 def top_k(config: Config, experts: int, *names: str) -> int:
     """Experts a token is routed to; no more than there are."""
     chosen = config.need(*(names or ("num_experts_per_tok",)))
-    if chosen > experts:
+    if chosen > experts and not isinstance(experts, StandIn):
         key = (names or ("num_experts_per_tok",))[0]
         config.fault(
             "contradiction",
@@ -72,7 +72,7 @@ def read_mixtral(config: Config, name: str) -> Arch:
 
 def _qwen_sparse(config: Config) -> Callable[[int], bool]:
     step = config.whole("decoder_sparse_step", default=1)
-    dense = config.wholes("mlp_only_layers") or ()
+    dense = frozenset(config.wholes("mlp_only_layers") or ())
     return lambda i: i not in dense and (i + 1) % step == 0
 
 
@@ -155,6 +155,7 @@ def read_llama4(config: Config, name: str) -> Arch:
     dense_ffn = config.whole("intermediate_size_mlp", default=widths.ffn)
     step = config.whole("interleave_moe_layer_step", default=1)
     listed = config.wholes("moe_layers")
+    sparse = frozenset(listed or ())
     spec = MoeSpec(
         hidden=widths.hidden, experts=experts, top_k=top_k(config, experts), ffn=widths.ffn, at="feed_forward",
         gate="router", shared_ffn=widths.ffn, shared="shared_expert",
@@ -173,7 +174,7 @@ def read_llama4(config: Config, name: str) -> Arch:
         widths,
         traits,
         spec,
-        (lambda i: i in listed) if listed is not None else (lambda i: (i + 1) % step == 0),
+        (lambda i: i in sparse) if listed is not None else (lambda i: (i + 1) % step == 0),
         pattern=pattern,
         chunk=config.whole("attention_chunk_size", default=8192),
         feed_dense=lambda: dense_mlp(widths, traits, dense_ffn),

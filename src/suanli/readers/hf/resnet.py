@@ -9,6 +9,8 @@ from suanli.readers.hf.vision import _labels, image_size
 
 Size = tuple[int, ...]
 
+MAX_STAGES = 100
+
 
 def conv_out(size: Size, kernel: int, stride: int, padding: int) -> Size:
     """Spatial size after a convolution or pooling window."""
@@ -42,6 +44,8 @@ def read_resnet(config: Config, name: str) -> Arch:
     """ResNet with its classifier on a picture of `image_size` (224×224 unless given)."""
     depths = config.wholes("depths", low=1, high=10_000) or (3, 4, 6, 3)
     widths = config.wholes("hidden_sizes", low=1) or (256, 512, 1024, 2048)
+    if max(len(depths), len(widths)) > MAX_STAGES:
+        config.fault("bad_value", "too many stages", "depths", got=str(len(depths)), expected=f"at most {MAX_STAGES}")
     if len(depths) != len(widths):
         config.fault(
             "contradiction",

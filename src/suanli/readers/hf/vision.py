@@ -18,7 +18,7 @@ from suanli.nouns.arch import (
     Stream,
 )
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm, stack
-from suanli.readers.config import Config
+from suanli.readers.config import Config, StandIn
 
 PATCHES = "patches"
 
@@ -85,7 +85,7 @@ def _patch_conv(
 
 def _heads(config: Config, hidden: int) -> int:
     heads = config.need("num_attention_heads", high=1_000_000)
-    if hidden % heads:
+    if hidden % heads and not isinstance(hidden, StandIn):
         config.fault(
             "contradiction", "the number of heads does not divide the width", "num_attention_heads",
             got=f"{heads} heads, width {hidden}",
@@ -109,7 +109,7 @@ def read_vit(config: Config, name: str) -> Arch:
     labels = config.maybe("num_labels") or _labels(config) or 2
     config.check()
     positions = grid[0] * grid[1] + 1
-    children = (
+    children: tuple[Node, ...] = (
         Parameter(name="vit.embeddings.cls_token", shape=(1, 1, h)),
         Parameter(name="vit.embeddings.position_embeddings", shape=(1, positions, h)),
         _patch_conv("vit.embeddings.patch_embeddings.projection", channels, h, patch, size, grid, True),
@@ -210,12 +210,16 @@ def read_clip(config: Config, name: str) -> Arch:
         name=name,
         root=Module(
             name="",
-            children=(*words, Module(name="", stream=PATCHES, children=pixels), Module(name="", stream=SAMPLE, children=joined)),
+            children=(
+                *words,
+                Module(name="", stream=PATCHES, children=pixels),
+                Module(name="", stream=SAMPLE, children=joined),
+            ),
         ),
         streams=(Stream(name=TOKENS), Stream(name=PATCHES, length=positions)),
         shape=Shape(
-            num_layers=text_layers, hidden=h, heads=text_heads, kv_heads=text_heads, head_dim=h // text_heads, ffn=text_ffn,
-            vocab=vocab,
+            num_layers=text_layers, hidden=h, heads=text_heads, kv_heads=text_heads, head_dim=h // text_heads,
+            ffn=text_ffn, vocab=vocab,
         ),
         max_positions=rows,
         task="contrastive",
