@@ -1,241 +1,35 @@
 """`count`: a model and a workload, under a convention, become a ledger whose rows close.
 
-One function a layer kind says what a forward pass multiplies (`WORK`); passes, recompute and conventions are
-applied to that in one place (`build_ledger`).
+`work` says what a forward pass of each layer multiplies; passes, recompute and conventions are applied to that in
+one place (`build_ledger`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import prod
-from typing import Any
 
-from suanli.errors import Fault, InputError
-from suanli.formulas import all_formulas, counting
+from suanli.errors import Fault, InputError, unknown_name
+from suanli.footprint import footprint
+from suanli.formulas import all_formulas, counting, gpt
 from suanli.nouns.arch import (
-    SAMPLE,
     Arch,
     Attention,
-    Conv,
     Embedding,
-    Experts,
     Layer,
     Linear,
     LinearAttention,
     Module,
-    Opaque,
     Placed,
-    Recurrent,
     Similarity,
     split_first,
 )
 from suanli.nouns.convention import Convention
+from suanli.nouns.counts import Count, CountRow, FlopCounts, ParamCounts
 from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS, Ledger, Op, Uncounted
-from suanli.nouns.workload import DTYPE_BITS, Workload
-
-BITS_PER_BYTE = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What one copy of a layer does in one forward pass over the batch. Sizes are elements, not bytes."""
-
-    flops: int
-    reads: int
-    writes: int
-    weights: int
-    formula: str
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A workload on an architecture: how many positions each stream has in this pass."""
-
-    arch: Arch
-    workload: Workload
-    convention: Convention
-
-    def queries(self, stream: str) -> int:
-        """New positions of one sample that pass through the layers of `stream`."""
-        decoding = self.workload.phase == "decode"
-        if stream == SAMPLE:
-            return 0 if decoding else 1
-        found = self.arch.stream(stream)
-        if decoding:
-            return 1 if found.decodes else 0
-        return self.workload.seq if found.length is None else found.length
-
-    def keys(self, stream: str) -> int:
-        """Positions of one sample that a query of `stream` can look at."""
-        found = self.arch.stream(stream)
-        if self.workload.phase == "decode" and found.decodes:
-            return self.workload.keys
-        return self.workload.seq if found.length is None else found.length
-
-    def tokens(self, stream: str) -> int:
-        """Positions of the whole batch."""
-        return self.workload.batch * self.queries(stream)
-
-    def head_tokens(self, stream: str) -> int:
-        """Positions the lm head sees: in prefill only the last of each sequence."""
-        return self.workload.batch if self.workload.phase == "prefill" else self.tokens(stream)
-
-
-# --- one function a layer kind ------------------------------------------------------------------------------------
-
-
-def _linear_work(layer: Linear, stream: str, at: Setting) -> Work:
-    tokens = at.head_tokens(stream) if layer.role == "lm_head" else at.tokens(stream)
-    flops = counting.linear_flops(tokens, layer.in_features, layer.out_features)
-    if layer.role == "router" and not at.convention.router:
-        flops = 0
-    return Work(flops, tokens * layer.in_features, tokens * layer.out_features, layer.weight_params, "linear_flops")
-
-
-def _embedding_work(layer: Embedding, stream: str, at: Setting) -> Work:
-    tokens = at.tokens(stream)
-    charged = at.convention.embedding_as_matmul and layer.role == "token"
-    flops = counting.linear_flops(tokens, layer.num, layer.dim) if charged else 0
-    return Work(flops, tokens * layer.dim, tokens * layer.dim, 0, "linear_flops" if charged else "")
-
-
-def attended_pairs(layer: Attention, queries: int, keys: int, rule: str) -> tuple[int, str]:
-    """Pairs of one sequence under a convention's rule, and the formula: the only place that knows masks.
-
-    `half` is a trapezium of T·(2S−T)/2 pairs, S²/2 when T = S; it is even or odd, so twice it is returned as
-    `half_pairs` and the caller halves the FLOPs.
-    """
-    causal = layer.mask == "causal" and layer.key_stream is None
-    if rule == "none":
-        return 0, "full_pairs"
-    if rule == "half":
-        return queries * (2 * keys - queries), "half_pairs"
-    if rule == "full":
-        return counting.full_pairs(queries, keys), "full_pairs"
-    if not causal:
-        seen = keys if layer.window is None else min(keys, layer.window)
-        return counting.full_pairs(queries, seen), "full_pairs"
-    if layer.chunk is not None:
-        return counting.chunked_pairs(queries, keys, layer.chunk), "chunked_pairs"
-    return counting.causal_pairs(queries, keys, layer.window or keys), "causal_pairs"
-
-
-def _attention_work(layer: Attention, stream: str, at: Setting) -> Work:
-    queries, keys = at.queries(stream), at.keys(layer.key_stream or stream)
-    if queries == 0:
-        return Work(0, 0, 0, 0, "attention_flops")
-    pairs, rule = attended_pairs(layer, queries, keys, at.convention.pairs)
-    flops = counting.attention_flops(at.workload.batch * pairs, layer.heads, layer.qk_dim, layer.v_dim)
-    if rule == "half_pairs":
-        flops //= 2  # attention_flops is a multiple of 2
-    near = keys if layer.window is None or at.convention.pairs != "mask" else min(keys, layer.window + queries - 1)
-    per_key = layer.latent_dim or layer.kv_heads * (layer.qk_dim + layer.v_dim)
-    batch = at.workload.batch
-    reads = batch * (queries * layer.heads * layer.qk_dim + near * per_key)
-    return Work(flops, reads, batch * queries * layer.heads * layer.v_dim, 0, "attention_flops")
-
-
-def _experts_work(layer: Experts, stream: str, at: Setting) -> Work:
-    tokens = at.tokens(stream)
-    routed = min(layer.top_k, layer.num)
-    matrices = 3 if layer.gated else 2
-    flops = counting.experts_flops(tokens, routed, matrices, layer.hidden, layer.ffn)
-    touched = min(layer.num, tokens * routed)  # no more experts are read than tokens ask for
-    moved = tokens * routed * layer.hidden
-    return Work(flops, moved, moved, touched * layer.params_per_expert, "experts_flops")
-
-
-def _conv_work(layer: Conv, stream: str, at: Setting) -> Work:
-    batch = at.tokens(stream)
-    positions = prod(layer.in_size if layer.transposed else layer.out_size)
-    flops = counting.conv_flops(
-        batch, positions, layer.in_channels, layer.out_channels, layer.groups, prod(layer.kernel)
-    )
-    reads = batch * layer.in_channels * prod(layer.in_size)
-    return Work(flops, reads, batch * layer.out_channels * prod(layer.out_size), layer.weight_params, "conv_flops")
-
-
-def _recurrent_work(layer: Recurrent, stream: str, at: Setting) -> Work:
-    tokens = at.tokens(stream)
-    flops = counting.recurrent_flops(
-        tokens,
-        layer.directions,
-        layer.depth_inputs(),
-        layer.gates,
-        layer.hidden_size,
-        layer.out_size,
-        layer.proj_size,
-    )
-    writes = tokens * layer.out_size * layer.directions * layer.num_layers
-    return Work(flops, tokens * sum(layer.depth_inputs()), writes, layer.params, "recurrent_flops")
-
-
-def _linear_attention_work(layer: LinearAttention, stream: str, at: Setting) -> Work:
-    tokens = at.tokens(stream)
-    flops = counting.linear_attention_flops(tokens, layer.heads, layer.key_dim, layer.value_dim)
-    reads = tokens * layer.heads * (2 * layer.key_dim + layer.value_dim)
-    return Work(flops, reads, tokens * layer.heads * layer.value_dim, 0, "linear_attention_flops")
-
-
-def _similarity_work(layer: Similarity, stream: str, at: Setting) -> Work:
-    batch = at.tokens(stream)
-    return Work(
-        counting.linear_flops(batch, layer.dim, batch),
-        2 * batch * layer.dim,
-        batch * batch,
-        0,
-        "linear_flops",
-    )
-
-
-def _opaque_work(layer: Opaque, stream: str, at: Setting) -> Work:
-    return Work(counting.ideal_flops(2, layer.active, at.tokens(stream)), 0, 0, layer.active, "ideal_flops")
-
-
-def _passive_work(layer: Layer, stream: str, at: Setting) -> Work:
-    """Norms, activations, raw parameters: bytes move, nothing is multiplied that a convention counts."""
-    moved = at.tokens(stream) * passive_width(layer)
-    return Work(0, moved, moved, layer.params, "")
-
-
-def passive_width(layer: Layer) -> int:
-    """Elements a position that a layer without matmuls works on."""
-    width = getattr(layer, "width", None) or getattr(layer, "dim", 0)
-    return int(width) * int(getattr(layer, "per", 1))
-
-
-WORK: dict[type[Layer], Any] = {
-    Linear: _linear_work,
-    Embedding: _embedding_work,
-    Attention: _attention_work,
-    Experts: _experts_work,
-    Conv: _conv_work,
-    Recurrent: _recurrent_work,
-    Similarity: _similarity_work,
-    LinearAttention: _linear_attention_work,
-    Opaque: _opaque_work,
-}
-
-
-def layer_work(placed: Placed, at: Setting) -> Work:
-    """One copy of a layer, one forward pass, under the convention's basis."""
-    work: Work = WORK.get(type(placed.layer), _passive_work)(placed.layer, placed.stream, at)
-    if at.convention.basis == "params" and not isinstance(placed.layer, Attention | LinearAttention | Similarity):
-        charged = charged_params(placed.layer, at.convention)
-        flops = counting.ideal_flops(2, charged, at.tokens(at.arch.main_stream))
-        return replace(work, flops=flops, formula="ideal_flops" if flops else "")
-    return work
-
-
-def charged_params(layer: Layer, convention: Convention) -> int:
-    """Parameters of a layer that stand in the N of a 6N-style convention."""
-    if isinstance(layer, Embedding):
-        return layer.params if convention.embedding_params == "all" else 0
-    if isinstance(layer, Linear) and layer.tied and convention.embedding_params == "output":
-        return layer.weight_params + layer.params  # the head's matmul needs the table that the lookup does not
-    return layer.params if convention.experts == "all" else layer.params_active
-
+from suanli.nouns.workload import DTYPE_BITS, RECOMPUTE, Workload
+from suanli.units import BITS_PER_BYTE, FLOPS_PER_MAC
+from suanli.work import Setting, attended_pairs, layer_work, passive_width
 
 # --- passes -------------------------------------------------------------------------------------------------------
 
@@ -249,6 +43,8 @@ class _Gradients:
 
     def step(self, layer: Layer) -> bool:
         """Whether this layer's input needs a gradient; then moves past it."""
+        if isinstance(layer, Linear) and layer.role == "lora":  # reads its own down-projection, which is trained
+            return True
         if not layer.shares_input:
             self.input_needed = self.needed
         self.needed = self.needed or (layer.trainable and layer.params + _tied(layer) > 0)
@@ -323,17 +119,161 @@ def recomputed(placed: Placed, at: Setting) -> bool:
     return False
 
 
-def build_ledger(arch: Arch, workload: Workload, convention: Convention) -> Ledger:
-    """The ledger of one pass (or training step) over the batch. Raises InputError where the phase cannot be."""
+def count(
+    arch: Arch,
+    workload: Workload,
+    convention: Convention,
+    *,
+    by: str = "module",
+    params: int | None = None,
+) -> Count:
+    """The books of a model. `params` replaces N in the ideal forms and in conventions made of N.
+
+    Raises InputError for a phase, grouping or convention that cannot be.
+    """
+    ledger = build_ledger(arch, workload, convention, params)
+    at = Setting(arch, workload, convention)
+    units = at.tokens(arch.main_stream)
+    n = arch.params_active if params is None else params
+    ideal = {f"{k}n": counting.ideal_flops(k, n, units) for k in (2, 6, 8)}
+    flops = _flop_counts(ledger, arch, workload, convention, params)
+    return Count(
+        model=arch.name,
+        title=arch.title or arch.name,
+        unit=arch.unit,
+        units=units,
+        params=ParamCounts(
+            total=arch.params_total,
+            active=arch.params_active,
+            embedding=arch.params_embedding,
+            trainable=arch.params_trainable,
+            buffers=arch.buffer_elements,
+        ),
+        flops=flops,
+        flops_per_token=flops.model / units,
+        macs=flops.model // FLOPS_PER_MAC,
+        ideal_params=n,
+        ideal=ideal,
+        ideal_error=_ideal_errors(ideal, flops),
+        formula_params=_gpt_params(arch),
+        bytes=footprint(arch, workload),
+        by=by,
+        rows=grouped_rows(ledger, by),
+        ledger=ledger,
+    )
+
+
+def _flop_counts(
+    ledger: Ledger, arch: Arch, workload: Workload, convention: Convention, params: int | None
+) -> FlopCounts:
+    policies = None
+    if workload.phase == "train":
+        policies = {
+            policy: build_ledger(arch, replace(workload, recompute=policy), convention, params).hardware_flops
+            for policy in RECOMPUTE
+        }
+    return FlopCounts(
+        forward=ledger.flops(FORWARD),
+        backward=ledger.flops(BACKWARD),
+        recompute=ledger.flops(RECOMPUTE_PASS, "hardware_flops"),
+        model=ledger.model_flops,
+        hardware=ledger.hardware_flops,
+        hardware_by_recompute=policies,
+    )
+
+
+def _ideal_errors(ideal: dict[str, int], flops: FlopCounts) -> dict[str, float | None]:
+    """How far each ideal form is off the count it stands for; None where the phase has no such count."""
+    full = flops.hardware_by_recompute["full"] if flops.hardware_by_recompute else None
+    counted = {"2n": flops.forward, "6n": flops.model if full else None, "8n": full}
+    return {name: ideal[name] / of - 1 if of else None for name, of in counted.items()}
+
+
+def _gpt_params(arch: Arch) -> int | None:
+    """Eq. 2 of arXiv:2104.04473 where it applies: a GPT with learned positions and a 4h MLP."""
+    shape = arch.shape
+    learned = [p.layer.num for p in arch.leaves() if isinstance(p.layer, Embedding) and p.layer.role == "position"]
+    if shape is None or len(learned) != 1 or arch.task != "causal-lm" or shape.gated:
+        return None
+    if shape.ffn != 4 * shape.hidden or shape.kv_heads != shape.heads:
+        return None
+    return gpt.gpt_params(shape.num_layers, shape.hidden, shape.vocab, learned[0])
+
+
+GROUPINGS: dict[str, Callable[[Op], str]] = {
+    "module": lambda row: row.path.rpartition(".")[0] or row.path,
+    "kind": lambda row: row.kind,
+    "layer": lambda row: _layer_of(row.path),
+    "pass": lambda row: row.pass_,
+}
+
+
+def _layer_of(path: str) -> str:
+    """The path up to the numbered part: `model.layers.0-31`."""
+    parts = path.split(".")
+    numbered = [index for index, part in enumerate(parts) if part[:1].isdigit()]
+    return ".".join(parts[: numbered[-1] + 1]) if numbered else path
+
+
+def grouped_rows(ledger: Ledger, by: str) -> tuple[CountRow, ...]:
+    """The ledger's rows added up. Raises UnknownNameError for a grouping that is none."""
+    if by not in GROUPINGS:
+        raise unknown_name("grouping", by, GROUPINGS, where="--by", hint="Choose " + ", ".join(GROUPINGS) + ".")
+    key = GROUPINGS[by]
+    formulas: dict[str, dict[str, None]] = {}
+    for row in ledger.rows:
+        formulas.setdefault(key(row), {})[row.formula] = None
+    return tuple(
+        CountRow(
+            name=name,
+            params=op.params,
+            model_flops=op.model_flops,
+            hardware_flops=op.hardware_flops,
+            read_bytes=op.read_bytes,
+            write_bytes=op.write_bytes,
+            times=op.times,
+            formulas=tuple(id_ for id_ in formulas[name] if id_),
+        )
+        for name, op in ledger.grouped(key).items()
+    )
+
+
+def build_ledger(arch: Arch, workload: Workload, convention: Convention, params: int | None = None) -> Ledger:
+    """The ledger of one pass (or training step) over the batch.
+
+    `params` replaces N where the convention is made of it. Raises InputError where the phase cannot be.
+    """
     check_phase(arch, workload)
     at = Setting(arch, workload, convention)
     if convention.basis == "closed":
         return _closed_ledger(at)
     gradients = _Gradients()
     rows = tuple(row for placed in placed_layers(arch) for row in _rows(placed, at, gradients))
+    if params is not None and convention.basis == "params":
+        rows = _with_params(rows, at, params)
     ledger = Ledger(rows, convention.name, uncounted(at))
     assert ledger.params == arch.params_total, "rows must hold every parameter once"
     return ledger
+
+
+def _with_params(rows: tuple[Op, ...], at: Setting, params: int) -> tuple[Op, ...]:
+    """The same rows with the products of N replaced by one row a pass for the N that was given."""
+    tokens = at.tokens(at.arch.main_stream)
+    kept = tuple(
+        replace(row, model_flops=0, hardware_flops=0, formula="") if row.formula == "ideal_flops" else row
+        for row in rows
+    )
+    forward = counting.ideal_flops(2, params, tokens)
+    passes = {FORWARD: (forward, forward)}
+    if at.workload.phase == "train":
+        passes[BACKWARD] = (2 * forward, 2 * forward)
+        if at.workload.recompute == "full":
+            passes[RECOMPUTE_PASS] = (0, forward)
+    given = tuple(
+        Op("given parameters", "given", name, model, hardware, 0, 0, 0, 1, "ideal_flops")
+        for name, (model, hardware) in passes.items()
+    )
+    return (*kept, *given)
 
 
 def check_phase(arch: Arch, workload: Workload) -> None:
@@ -413,8 +353,8 @@ def uncounted(at: Setting) -> tuple[Uncounted, ...]:
             lookups += tokens * layer.dim
         elif isinstance(layer, Attention) and tokens:
             keys = at.keys(layer.key_stream or placed.stream)
-            pairs, _ = attended_pairs(layer, at.queries(placed.stream), keys, "mask")
-            softmax += at.workload.batch * pairs * layer.heads * placed.times
+            pairs = attended_pairs(layer, at.queries(placed.stream), keys, "mask")
+            softmax += at.workload.batch * pairs.value * layer.heads * placed.times
         elif isinstance(layer, Linear) and layer.bias:
             biases += tokens * layer.out_features
     found = (

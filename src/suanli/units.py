@@ -20,6 +20,7 @@ KIBI, MEBI, GIBI, TEBI, PEBI = (2**power for power in (10, 20, 30, 40, 50))
 MILLI, MICRO, NANO = 1e-3, 1e-6, 1e-9
 
 MINUTE, HOUR, DAY, WEEK = 60, 3600, 86_400, 604_800
+BITS_PER_BYTE = 8
 FLOPS_PER_MAC = 2  # one multiply and one add
 
 _DECIMAL = {"": 1, "k": KILO, "K": KILO, "M": MEGA, "G": GIGA, "T": TERA, "P": PETA, "E": EXA, "Z": ZETTA}
@@ -77,9 +78,7 @@ KINDS = {
 
 # A comma only separates thousands: `0,5` is refused, for it may mean a half.
 _WHOLE = r"(?:\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*)"
-_NUMBER = re.compile(
-    rf"\s*(\$?)([+-]?(?:{_WHOLE}\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*((?:[^\s\d.,_]\S*)?)\s*", re.ASCII
-)
+_NUMBER = re.compile(rf"\s*(\$?)([+-]?(?:{_WHOLE}\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*((?:[^\s\d.,_]\S*)?)\s*", re.ASCII)
 _MAX_DIGITS = 60  # longer numbers are not quantities, and Decimal would work on them for ever
 _MAX_POWER = 300  # what is larger, no float can hold
 
@@ -147,9 +146,7 @@ def _unknown_suffix(rule: Kind, suffix: str, where: str, text: str) -> QuantityE
 
 def _fault(rule: Kind, code: str, message: str, where: str, got: object) -> QuantityError:
     return QuantityError(
-        Fault(
-            code=code, message=message, where=where, got=shown(got), expected=f"a number like {rule.example}"
-        )
+        Fault(code=code, message=message, where=where, got=shown(got), expected=f"a number like {rule.example}")
     )
 
 

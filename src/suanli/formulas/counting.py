@@ -6,6 +6,8 @@ softmax are not (about 0.1–1 % of a transformer); the ledger lists them as unc
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from suanli.formulas.registry import formula
 from suanli.units import FLOPS_PER_MAC
 
@@ -29,6 +31,12 @@ def _triangle(n: int) -> int:
 def full_pairs(queries: int, keys: int) -> int:
     """Pairs when nothing is masked."""
     return queries * keys
+
+
+@formula(unit="pairs", expression="T·(2S − T)/2;  S²/2 when T = S", source="a causal mask without its diagonal's half")
+def half_pairs(queries: int, keys: int) -> Fraction:
+    """Half of the square, as trainers halve it; half a pair where S is odd, so exact only as a fraction."""
+    return Fraction(queries * (2 * keys - queries), 2)
 
 
 @formula(

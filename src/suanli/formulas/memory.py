@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from suanli.formulas.registry import formula
+from suanli.units import BITS_PER_BYTE
 
 _KORTHIKANTI = "arXiv:2205.05198"
-BITS_PER_BYTE = 8
 
 
 @formula(unit="bytes", expression="N·bits/8", source="definition", legend={"bits": "bits: bits of one parameter"})

@@ -171,8 +171,13 @@ class Experts(Layer):
     bias: bool = False
 
     @property
+    def matrices(self) -> int:
+        """Matrices of one expert."""
+        return 3 if self.gated else 2
+
+    @property
     def params_per_expert(self) -> int:
-        """Matrices (3 when gated, else 2) and their biases."""
+        """Matrices and their biases."""
         inner = (2 if self.gated else 1) * self.ffn
         return self.hidden * inner + self.ffn * self.hidden + (inner + self.hidden if self.bias else 0)
 

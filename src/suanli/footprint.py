@@ -1,0 +1,168 @@
+"""Bytes a model holds: weights, gradients, optimizer states, activations kept for backward, KV cache.
+
+Activations are added up leaf by leaf from what autograd keeps: each product keeps its input, a norm its input, an
+activation its input, a dropout one byte of mask. For a GPT layer in 16 bit that is the 34sbh + 5as²b of
+arXiv:2205.05198 eq. 1.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from suanli.formulas import memory
+from suanli.nouns.arch import (
+    Arch,
+    Attention,
+    Conv,
+    Elementwise,
+    Experts,
+    Layer,
+    Linear,
+    LinearAttention,
+    Norm,
+    Placed,
+    Recurrent,
+)
+from suanli.nouns.convention import Convention
+from suanli.nouns.counts import ByteCounts
+from suanli.nouns.workload import DTYPE_BITS, OPTIMIZER_MOMENTS, Workload
+from suanli.units import BITS_PER_BYTE
+from suanli.work import Setting
+
+FP32_BYTES = 4
+_MASK = Convention(name="-", doc="", source="")  # positions only; no convention changes how many there are
+
+# How activations are kept: the policies, and what `none` keeps with a fused attention that stores no scores.
+POLICIES = ("none_unfused", "none", "selective", "full")
+
+
+def footprint(arch: Arch, workload: Workload) -> ByteCounts:
+    """Memory of the model under the workload, in one piece (no parallelism)."""
+    bits = DTYPE_BITS[workload.dtype]
+    weights = memory.weights_bytes(arch.params_total, bits)
+    reasons: dict[str, str] = {}
+    training = workload.phase == "train"
+    kept = activations(arch, workload) if training else None
+    if not training:
+        reasons |= dict.fromkeys(("gradients", "optimizer", "activations"), "held only in training (--phase train)")
+    cache = kv_cache(arch, workload)
+    if cache is None:
+        reasons["kv_cache"] = "the model does not decode"
+    return ByteCounts(
+        weights=weights,
+        gradients=memory.weights_bytes(arch.params_trainable, bits) if training else None,
+        optimizer=optimizer_states(arch.params_trainable, workload) if training else None,
+        activations=None if kept is None else kept[workload.recompute],
+        activations_by_recompute=kept,
+        kv_cache=cache,
+        reasons=reasons,
+    )
+
+
+def optimizer_states(params: int, workload: Workload) -> int:
+    """Moments, and an fp32 master copy where the weights are narrower and an optimizer runs at all."""
+    master = FP32_BYTES if DTYPE_BITS[workload.dtype] < 32 and workload.optimizer != "none" else 0
+    return memory.optimizer_bytes(params, OPTIMIZER_MOMENTS[workload.optimizer], master)
+
+
+# --- KV cache -----------------------------------------------------------------------------------------------------
+
+
+def kv_cache(arch: Arch, workload: Workload) -> int | None:
+    """Keys and values of every sequence; None where nothing is decoded."""
+    if not arch.decodes:
+        return None
+    bits = DTYPE_BITS[workload.kv_dtype or workload.dtype]
+    at = Setting(arch, workload, _MASK)
+    return sum(placed.times * _layer_cache(placed, at, bits) for placed in arch.leaves())
+
+
+def _layer_cache(placed: Placed, at: Setting, bits: int) -> int:
+    layer, batch = placed.layer, at.workload.batch
+    if isinstance(layer, LinearAttention):  # the state is kept in fp32
+        return batch * layer.state_elements * FP32_BYTES
+    if not isinstance(layer, Attention) or not at.arch.stream(placed.stream).decodes:
+        return 0
+    keys = at.keys(layer.key_stream) if layer.key_stream else at.workload.keys
+    kept = min(keys, layer.window or keys, layer.chunk or keys)
+    width = layer.latent_dim or layer.kv_heads * (layer.qk_dim + layer.v_dim)
+    return memory.kv_cache_bytes(batch, kept, width, bits)
+
+
+# --- activations --------------------------------------------------------------------------------------------------
+
+
+def activations(arch: Arch, workload: Workload) -> dict[str, int]:
+    """Bytes kept for backward under every policy."""
+    at = Setting(arch, workload, _MASK)
+    size = -(-DTYPE_BITS[workload.dtype] // BITS_PER_BYTE)
+    linear = scores = statistics = outside = 0
+    for placed in arch.leaves():
+        kept = placed.times * _kept(placed, at, size)
+        linear += kept
+        scores += placed.times * _scores(placed, at, size)
+        statistics += placed.times * _statistics(placed, at)
+        outside += 0 if placed.in_block else kept
+    return {
+        "none_unfused": linear + scores,
+        "none": linear + statistics,
+        "selective": linear,
+        "full": outside + _block_inputs(arch, at, size),
+    }
+
+
+def _kept(placed: Placed, at: Setting, size: int) -> int:
+    """Bytes one copy keeps, the S² scores of attention apart."""
+    layer, tokens = placed.layer, at.tokens(placed.stream)
+    if isinstance(layer, Attention):
+        keys = at.workload.batch * at.keys(layer.key_stream or placed.stream)
+        return size * (tokens * layer.heads * layer.qk_dim + keys * layer.kv_heads * (layer.qk_dim + layer.v_dim))
+    masks = layer.mask_bytes if isinstance(layer, Elementwise) else 0
+    loss = FP32_BYTES * layer.out_features if isinstance(layer, Linear) and layer.role == "lm_head" else 0
+    return tokens * (size * _kept_elements(layer) + masks + loss)
+
+
+def _kept_elements(layer: Layer) -> int:
+    """Elements a position keeps for backward."""
+    if isinstance(layer, Linear):
+        return 0 if layer.shares_input else layer.in_features
+    if isinstance(layer, Norm):
+        return layer.dim * layer.per
+    if isinstance(layer, Elementwise):
+        return layer.saved
+    if isinstance(layer, Experts):
+        return layer.top_k * (layer.hidden + layer.ffn)
+    if isinstance(layer, Conv):
+        return layer.in_channels * prod(layer.in_size)
+    if isinstance(layer, LinearAttention):
+        return layer.heads * (2 * layer.key_dim + layer.value_dim)
+    if isinstance(layer, Recurrent):  # inputs, gate values and states of every step
+        inner = layer.num_layers * layer.directions * (layer.gates + 1) * layer.hidden_size
+        return sum(layer.depth_inputs()) + inner
+    return 0
+
+
+def _scores(placed: Placed, at: Setting, size: int) -> int:
+    """Softmax output of an unfused attention; with dropout its mask and its output too (5as²b in 16 bit)."""
+    layer = placed.layer
+    if not isinstance(layer, Attention):
+        return 0
+    each = size + (1 + size if layer.dropout else 0)
+    keys = at.keys(layer.key_stream or placed.stream)
+    return at.tokens(placed.stream) * keys * layer.heads * each
+
+
+def _statistics(placed: Placed, at: Setting) -> int:
+    """Log-sum-exp a fused attention keeps in fp32 for each query and head (arXiv:2205.14135 §3.1)."""
+    layer = placed.layer
+    return FP32_BYTES * at.tokens(placed.stream) * layer.heads if isinstance(layer, Attention) else 0
+
+
+def _block_inputs(arch: Arch, at: Setting, size: int) -> int:
+    """The input of every checkpointed block: that of its first leaf that keeps one."""
+    total, seen = 0, set()
+    for placed in arch.leaves():
+        if placed.block and placed.block not in seen and _kept_elements(placed.layer):
+            seen.add(placed.block)
+            total += placed.times * at.tokens(placed.stream) * size * _kept_elements(placed.layer)
+    return total

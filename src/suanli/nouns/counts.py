@@ -1,0 +1,87 @@
+"""What `count` answers: field names are the JSON keys, `metadata` their unit and help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from suanli.nouns.ledger import Ledger
+
+
+def _doc(unit: str, doc: str, **more: Any) -> Any:
+    return field(metadata={"unit": unit, "doc": doc}, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParamCounts:
+    """Parameters of a model."""
+
+    total: int = _doc("parameters", "all, tied weights once")
+    active: int = _doc("parameters", "those one token passes through")
+    embedding: int = _doc("parameters", "embedding tables")
+    trainable: int = _doc("parameters", "those that get a gradient")
+    buffers: int = _doc("elements", "checkpointed tensors that are no parameters")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlopCounts:
+    """Operations of one pass over the batch, or of one training step."""
+
+    forward: int = _doc("FLOPs", "forward pass")
+    backward: int = _doc("FLOPs", "backward pass; 0 outside training")
+    recompute: int = _doc("FLOPs", "forward work done again before backward")
+    model: int = _doc("FLOPs", "what the model needs; the numerator of MFU")
+    hardware: int = _doc("FLOPs", "what the machine executes; the numerator of HFU")
+    hardware_by_recompute: Mapping[str, int] | None = _doc(
+        "FLOPs", "the same under every recompute policy; training only"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByteCounts:
+    """Memory a model holds. None where the phase or the model has none; `reasons` says why."""
+
+    weights: int = _doc("bytes", "all parameters in the dtype")
+    gradients: int | None = _doc("bytes", "trainable parameters in the dtype")
+    optimizer: int | None = _doc("bytes", "optimizer states, an fp32 master copy included")
+    activations: int | None = _doc("bytes", "kept for backward under the recompute policy")
+    activations_by_recompute: Mapping[str, int] | None = _doc("bytes", "the same under every policy")
+    kv_cache: int | None = _doc("bytes", "keys and values of all sequences")
+    reasons: Mapping[str, str] = _doc("", "why a figure is not given", default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountRow:
+    """Rows of the ledger added up by one name."""
+
+    name: str
+    params: int
+    model_flops: int
+    hardware_flops: int
+    read_bytes: int
+    write_bytes: int
+    times: int
+    formulas: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """A model's books under one convention."""
+
+    model: str
+    title: str
+    unit: str = _doc("", "what one position is: token, patch, image")
+    units: int = _doc("positions", "positions the FLOPs are for")
+    params: ParamCounts
+    flops: FlopCounts
+    flops_per_token: float = _doc("FLOPs", "model FLOPs of one position")
+    macs: int = _doc("MACs", "model FLOPs over 2")
+    ideal_params: int = _doc("parameters", "N of the ideal forms")
+    ideal: Mapping[str, int] = _doc("FLOPs", "2N, 6N and 8N times positions")
+    ideal_error: Mapping[str, float | None] = _doc("fraction", "ideal over counted, less 1")
+    formula_params: int | None = _doc("parameters", "arXiv:2104.04473 eq. 2, for GPT shapes")
+    bytes: ByteCounts
+    by: str
+    rows: tuple[CountRow, ...]
+    ledger: Ledger = field(metadata={"hidden": True})

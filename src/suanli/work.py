@@ -1,0 +1,276 @@
+"""What one forward pass of a layer multiplies and moves: one function a layer kind, and the rules they share.
+
+A convention's fields are read here and in `count`; nothing asks for its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+from suanli.formulas import counting
+from suanli.nouns.arch import (
+    SAMPLE,
+    Arch,
+    Attention,
+    Conv,
+    Elementwise,
+    Embedding,
+    Experts,
+    Layer,
+    Linear,
+    LinearAttention,
+    Norm,
+    Opaque,
+    Placed,
+    Recurrent,
+    Similarity,
+)
+from suanli.nouns.convention import Convention
+from suanli.nouns.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A registered formula with the numbers put in, and what comes out."""
+
+    formula: str
+    inputs: Mapping[str, Any]
+    value: Any
+
+
+NOTHING = Product("", {}, 0)
+
+
+def product(function: Callable[..., Any], **inputs: Any) -> Product:
+    """`function(**inputs)`, remembering both; a fraction that came out whole is an int again."""
+    value = function(**inputs)
+    if isinstance(value, Fraction) and value.denominator == 1:
+        value = int(value)
+    return Product(function.__name__, inputs, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one copy of a layer does in one forward pass over the batch. Sizes are elements, not bytes."""
+
+    product: Product
+    reads: int
+    writes: int
+    weights: int
+
+    @property
+    def flops(self) -> int:
+        """Operations counted."""
+        return int(self.product.value)
+
+    @property
+    def formula(self) -> str:
+        """Id of the formula that counted them."""
+        return self.product.formula
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A workload on an architecture: how many positions each stream has in this pass."""
+
+    arch: Arch
+    workload: Workload
+    convention: Convention
+
+    def queries(self, stream: str) -> int:
+        """New positions of one sample that pass through the layers of `stream`."""
+        decoding = self.workload.phase == "decode"
+        if stream == SAMPLE:
+            return 0 if decoding else 1
+        found = self.arch.stream(stream)
+        if decoding:
+            return 1 if found.decodes else 0
+        return self.workload.seq if found.length is None else found.length
+
+    def keys(self, stream: str) -> int:
+        """Positions of one sample that a query of `stream` can look at."""
+        found = self.arch.stream(stream)
+        if self.workload.phase == "decode" and found.decodes:
+            return self.workload.keys
+        return self.workload.seq if found.length is None else found.length
+
+    def tokens(self, stream: str) -> int:
+        """Positions of the whole batch."""
+        return self.workload.batch * self.queries(stream)
+
+    def head_tokens(self, stream: str) -> int:
+        """Positions the lm head sees: in prefill only the last of each sequence."""
+        return self.workload.batch if self.workload.phase == "prefill" else self.tokens(stream)
+
+
+# --- one function a layer kind ------------------------------------------------------------------------------------
+
+
+def _linear_work(layer: Linear, stream: str, at: Setting) -> Work:
+    tokens = at.head_tokens(stream) if layer.role == "lm_head" else at.tokens(stream)
+    counted = layer.role != "router" or at.convention.router
+    inputs = {"tokens": tokens, "in_features": layer.in_features, "out_features": layer.out_features}
+    flops = product(counting.linear_flops, **inputs) if counted else NOTHING
+    return Work(flops, tokens * layer.in_features, tokens * layer.out_features, layer.weight_params)
+
+
+def _embedding_work(layer: Embedding, stream: str, at: Setting) -> Work:
+    tokens = at.tokens(stream)
+    flops = NOTHING
+    if at.convention.embedding_as_matmul and layer.role == "token":
+        flops = product(counting.linear_flops, tokens=tokens, in_features=layer.num, out_features=layer.dim)
+    return Work(flops, tokens * layer.dim, tokens * layer.dim, 0)
+
+
+def attended_pairs(layer: Attention, queries: int, keys: int, rule: str) -> Product:
+    """Pairs of one sequence under a convention's rule: the only place that knows masks."""
+    if rule == "none":
+        return NOTHING
+    if rule == "half":
+        return product(counting.half_pairs, queries=queries, keys=keys)
+    if rule == "full":
+        return product(counting.full_pairs, queries=queries, keys=keys)
+    if layer.mask != "causal" or layer.key_stream is not None:
+        seen = keys if layer.window is None else min(keys, layer.window)
+        return product(counting.full_pairs, queries=queries, keys=seen)
+    if layer.chunk is not None:
+        return product(counting.chunked_pairs, queries=queries, keys=keys, chunk=layer.chunk)
+    return product(counting.causal_pairs, queries=queries, keys=keys, window=layer.window or keys)
+
+
+def _attention_work(layer: Attention, stream: str, at: Setting) -> Work:
+    queries, keys = at.queries(stream), at.keys(layer.key_stream or stream)
+    if queries == 0:
+        return Work(NOTHING, 0, 0, 0)
+    batch = at.workload.batch
+    pairs = attended_pairs(layer, queries, keys, at.convention.pairs)
+    flops = product(
+        counting.attention_flops,
+        pairs=batch * pairs.value,
+        heads=layer.heads,
+        qk_dim=layer.qk_dim,
+        v_dim=layer.v_dim,
+    )
+    limits = [limit + queries - 1 for limit in (layer.window, layer.chunk) if limit and at.convention.pairs == "mask"]
+    per_key = layer.latent_dim or layer.kv_heads * (layer.qk_dim + layer.v_dim)
+    reads = batch * (queries * layer.heads * layer.qk_dim + min([keys, *limits]) * per_key)
+    return Work(flops, reads, batch * queries * layer.heads * layer.v_dim, 0)
+
+
+def _experts_work(layer: Experts, stream: str, at: Setting) -> Work:
+    tokens, routed = at.tokens(stream), min(layer.top_k, layer.num)
+    flops = product(
+        counting.experts_flops,
+        tokens=tokens,
+        experts_per_token=routed,
+        matrices=layer.matrices,
+        hidden=layer.hidden,
+        ffn=layer.ffn,
+    )
+    touched = min(layer.num, tokens * routed)  # no more experts are read than tokens ask for
+    moved = tokens * routed * layer.hidden
+    return Work(flops, moved, moved, touched * layer.params_per_expert)
+
+
+def _conv_work(layer: Conv, stream: str, at: Setting) -> Work:
+    batch = at.tokens(stream)
+    flops = product(
+        counting.conv_flops,
+        batch=batch,
+        positions=prod(layer.in_size if layer.transposed else layer.out_size),
+        in_channels=layer.in_channels,
+        out_channels=layer.out_channels,
+        groups=layer.groups,
+        kernel_size=prod(layer.kernel),
+    )
+    reads = batch * layer.in_channels * prod(layer.in_size)
+    return Work(flops, reads, batch * layer.out_channels * prod(layer.out_size), layer.weight_params)
+
+
+def _recurrent_work(layer: Recurrent, stream: str, at: Setting) -> Work:
+    tokens = at.tokens(stream)
+    flops = product(
+        counting.recurrent_flops,
+        tokens=tokens,
+        directions=layer.directions,
+        depth_inputs=layer.depth_inputs(),
+        gates=layer.gates,
+        hidden=layer.hidden_size,
+        out_size=layer.out_size,
+        proj_size=layer.proj_size,
+    )
+    writes = tokens * layer.out_size * layer.directions * layer.num_layers
+    return Work(flops, tokens * sum(layer.depth_inputs()), writes, layer.params)
+
+
+def _linear_attention_work(layer: LinearAttention, stream: str, at: Setting) -> Work:
+    tokens = at.tokens(stream)
+    flops = product(
+        counting.linear_attention_flops,
+        tokens=tokens,
+        heads=layer.heads,
+        key_dim=layer.key_dim,
+        value_dim=layer.value_dim,
+    )
+    reads = tokens * layer.heads * (2 * layer.key_dim + layer.value_dim)
+    return Work(flops, reads, tokens * layer.heads * layer.value_dim, 0)
+
+
+def _similarity_work(layer: Similarity, stream: str, at: Setting) -> Work:
+    batch = at.tokens(stream)
+    flops = product(counting.linear_flops, tokens=batch, in_features=layer.dim, out_features=batch)
+    return Work(flops, 2 * batch * layer.dim, batch * batch, 0)
+
+
+def _opaque_work(layer: Opaque, stream: str, at: Setting) -> Work:
+    flops = product(counting.ideal_flops, multiple=2, params=layer.active, tokens=at.tokens(stream))
+    return Work(flops, 0, 0, layer.active)
+
+
+def _passive_work(layer: Layer, stream: str, at: Setting) -> Work:
+    """Norms, activations, raw parameters: bytes move, nothing is multiplied that a convention counts."""
+    moved = at.tokens(stream) * passive_width(layer)
+    return Work(NOTHING, moved, moved, layer.params)
+
+
+def passive_width(layer: Layer) -> int:
+    """Elements a position that a layer without matmuls works on."""
+    if isinstance(layer, Norm):
+        return layer.dim * layer.per
+    return layer.width if isinstance(layer, Elementwise) else 0
+
+
+WORK: dict[type[Layer], Any] = {
+    Linear: _linear_work,
+    Embedding: _embedding_work,
+    Attention: _attention_work,
+    Experts: _experts_work,
+    Conv: _conv_work,
+    Recurrent: _recurrent_work,
+    Similarity: _similarity_work,
+    LinearAttention: _linear_attention_work,
+    Opaque: _opaque_work,
+}
+
+
+def layer_work(placed: Placed, at: Setting) -> Work:
+    """One copy of a layer, one forward pass, under the convention's basis."""
+    work: Work = WORK.get(type(placed.layer), _passive_work)(placed.layer, placed.stream, at)
+    if at.convention.basis == "params" and not isinstance(placed.layer, Attention | LinearAttention | Similarity):
+        charged, tokens = charged_params(placed.layer, at.convention), at.tokens(at.arch.main_stream)
+        flops = product(counting.ideal_flops, multiple=2, params=charged, tokens=tokens)
+        return replace(work, product=flops if flops.value else NOTHING)
+    return work
+
+
+def charged_params(layer: Layer, convention: Convention) -> int:
+    """Parameters of a layer that stand in the N of a 6N-style convention."""
+    if isinstance(layer, Embedding):
+        return layer.params if convention.embedding_params == "all" else 0
+    if isinstance(layer, Linear) and layer.tied and convention.embedding_params == "output":
+        return layer.weight_params + layer.params  # the head's matmul needs the table that the lookup does not
+    return layer.params if convention.experts == "all" else layer.params_active
