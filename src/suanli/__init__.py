@@ -1,1 +1,13 @@
-"""Suanli keeps the books of deep-learning compute."""
+"""Suanli keeps the books of deep-learning compute.
+
+`suanli.VERB(...)` returns the same result object that `suanli VERB --json` prints:
+
+>>> import suanli
+>>> suanli.count("gpt2").params.total
+124439808
+"""
+
+from suanli.api import count, gpus, mfu, models, train, why
+from suanli.version import VERSION as __version__
+
+__all__ = ["__version__", "count", "gpus", "mfu", "models", "train", "why"]

@@ -27,7 +27,7 @@ from suanli.nouns.convention import Convention
 from suanli.nouns.counts import ByteCounts
 from suanli.nouns.workload import DTYPE_BITS, OPTIMIZER_MOMENTS, Workload
 from suanli.units import BITS_PER_BYTE
-from suanli.work import Setting
+from suanli.work import Product, Setting, product
 
 FP32_BYTES = 4
 _MASK = Convention(name="-", doc="", source="")  # positions only; no convention changes how many there are
@@ -72,21 +72,28 @@ def kv_cache(arch: Arch, workload: Workload) -> int | None:
     """Keys and values of every sequence; None where nothing is decoded."""
     if not arch.decodes:
         return None
-    bits = DTYPE_BITS[workload.kv_dtype or workload.dtype]
     at = Setting(arch, workload, _MASK)
-    return sum(placed.times * _layer_cache(placed, at, bits) for placed in arch.leaves())
+    products = ((placed.times, cache_product(placed, at)) for placed in arch.leaves())
+    return sum(times * int(found.value) for times, found in products if found is not None)
 
 
-def _layer_cache(placed: Placed, at: Setting, bits: int) -> int:
+def cache_product(placed: Placed, at: Setting) -> Product | None:
+    """What one copy of a layer keeps for the batch; None where it keeps nothing between tokens."""
     layer, batch = placed.layer, at.workload.batch
-    if isinstance(layer, LinearAttention):  # the state is kept in fp32
-        return batch * layer.state_elements * FP32_BYTES
+    if isinstance(layer, LinearAttention):
+        return product(
+            memory.state_bytes, batch=batch, heads=layer.heads, key_dim=layer.key_dim, value_dim=layer.value_dim
+        )
     if not isinstance(layer, Attention) or not at.arch.stream(placed.stream).decodes:
-        return 0
+        return None
     keys = at.keys(layer.key_stream) if layer.key_stream else at.workload.keys
-    kept = min(keys, layer.window or keys, layer.chunk or keys)
-    width = layer.latent_dim or layer.kv_heads * (layer.qk_dim + layer.v_dim)
-    return memory.kv_cache_bytes(batch, kept, width, bits)
+    return product(
+        memory.kv_cache_bytes,
+        batch=batch,
+        keys=min(keys, layer.window or keys, layer.chunk or keys),
+        width=layer.latent_dim or layer.kv_heads * (layer.qk_dim + layer.v_dim),
+        bits=DTYPE_BITS[at.workload.kv_dtype or at.workload.dtype],
+    )
 
 
 # --- activations --------------------------------------------------------------------------------------------------

@@ -118,9 +118,7 @@ def _device(row: Row) -> Device:
         memory_unit=row["mem_unit"] or None,
         memory_options_gb=tuple(float(size) for size in words(row["mem_options_gb"])),
         memory_kind=row["mem_kind"] or None,
-        memory_bytes_per_s=None
-        if "mem_bw_gbs" in formulas
-        else _number(row, "mem_bw_gbs", "bytes_per_s", "GB/s"),
+        memory_bytes_per_s=None if "mem_bw_gbs" in formulas else _number(row, "mem_bw_gbs", "bytes_per_s", "GB/s"),
         l2_bytes=_scaled_int(row, "l2_mb", MEBI),
         sm_count=_scaled_int(row, "sm_count", 1),
         boost_hz=_scaled_int(row, "boost_mhz", MEGA),
@@ -143,11 +141,7 @@ def _peaks(row: Row) -> tuple[dict[str, int | float], dict[str, str]]:
     """The peaks that are numbers in FLOP/s, and the cells that hold a formula."""
     cells = {key: row[key] for key in (*DTYPES, "mem_bw_gbs") if row[key]}
     formulas = {key: text for key, text in cells.items() if "*" in text}
-    peaks = {
-        key: _number(row, key, "flop_per_s", "TFLOPS")
-        for key in DTYPES
-        if key in cells and key not in formulas
-    }
+    peaks = {key: _number(row, key, "flop_per_s", "TFLOPS") for key in DTYPES if key in cells and key not in formulas}
     return {key: peak for key, peak in peaks.items() if peak}, formulas
 
 

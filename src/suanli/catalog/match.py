@@ -96,9 +96,7 @@ def _sizes_gb(device: Device) -> tuple[float, ...]:
     return advertised + device.memory_options_gb
 
 
-def find(
-    text: str, entries: Sequence[Entry], *, memory_bytes: int | None = None, where: str = "--gpu"
-) -> Device:
+def find(text: str, entries: Sequence[Entry], *, memory_bytes: int | None = None, where: str = "--gpu") -> Device:
     """The one device `text` means.
 
     Raises UnknownNameError for what is no device, AmbiguousNameError for what is several.

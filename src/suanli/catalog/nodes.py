@@ -33,9 +33,7 @@ def find_node(text: str, where: str = "--node") -> Node:
         if wanted in {normalised(name) for name in (node.id, node.name, *node.aliases)}:
             return node
     names = [node.id for node in _catalogue()]
-    raise unknown_name(
-        "node", text, names, where=where, hint="Give the devices per node and the link rates instead."
-    )
+    raise unknown_name("node", text, names, where=where, hint="Give the devices per node and the link rates instead.")
 
 
 @functools.cache
@@ -64,9 +62,7 @@ def _node(row: Row) -> Node:
         name=row["name"],
         vendor=row["vendor"],
         device_ids=words(row["devices"]),
-        devices_per_node=int(
-            parse(row["devices_per_node"], "count", f"{FILE}: {row['id']}: devices_per_node")
-        ),
+        devices_per_node=int(parse(row["devices_per_node"], "count", f"{FILE}: {row['id']}: devices_per_node")),
         scaleup_link=row["scaleup_link"] or None,
         scaleup_bytes_per_s=_number(row, "scaleup_bidir_gbs_per_gpu", "bytes_per_s", "GB/s"),
         scaleup_topology=row["scaleup_topology"] or None,

@@ -122,9 +122,7 @@ def _prices(table: dict[str, object], file: str) -> tuple[Price, ...]:
         faults.add(**_unknown_key(key, file, ("price",)))
     entries = table.get("price", [])
     if not isinstance(entries, list):
-        faults.add(
-            code="bad_price", message="not a list", where=f"{file}: price", expected="[[price]] entries"
-        )
+        faults.add(code="bad_price", message="not a list", where=f"{file}: price", expected="[[price]] entries")
         entries = []
     found = [_price(entry, f"{file}: price[{at}]", file, faults) for at, entry in enumerate(entries)]
     faults.raise_if_any()
@@ -141,9 +139,7 @@ def _price(entry: object, where: str, file: str, faults: FaultList) -> Price | N
     for key in _REQUIRED:
         if key not in entry:
             faults.add(code="missing_key", message="missing key", where=f"{where}.{key}")
-    texts = {
-        key: _text(entry, key, where, faults) for key in (*_REQUIRED, *_OPTIONAL) if key != "usd_per_gpu_hour"
-    }
+    texts = {key: _text(entry, key, where, faults) for key in (*_REQUIRED, *_OPTIONAL) if key != "usd_per_gpu_hour"}
     device = _device_id(texts["device"], where, faults)
     usd = _usd(entry, where, faults)
     _check_kind_and_date(texts, where, faults)

@@ -31,7 +31,7 @@ def published_runs() -> tuple[PublishedRun, ...]:
 
 
 def _run(row: dict[str, str]) -> PublishedRun:
-    values = {}
+    values: dict[str, Any] = {}
     for field in fields(PublishedRun):
         kind, _, optional = str(field.type).partition(" | ")
         cell = row[field.name]
@@ -42,6 +42,11 @@ def _run(row: dict[str, str]) -> PublishedRun:
 
 def rate_per_gpu(run: PublishedRun) -> float | None:
     """Tokens a second of one accelerator from the most direct figure printed; None where nothing gives it."""
+    return measured_rate_per_gpu(run) or _programme_rate(run)
+
+
+def measured_rate_per_gpu(run: PublishedRun) -> float | None:
+    """The same while running: no average over a programme with its restarts."""
     n, seq = run.gpu_count, run.seq_len
     if run.tokens_per_s_per_gpu:
         return run.tokens_per_s_per_gpu
@@ -51,7 +56,7 @@ def rate_per_gpu(run: PublishedRun) -> float | None:
         return tokens_per_s(run.gbs_seqs, seq, run.step_time_s) / n
     if n and seq and run.samples_per_s:
         return run.samples_per_s * seq / n
-    return _programme_rate(run)
+    return None
 
 
 def _programme_rate(run: PublishedRun) -> float | None:

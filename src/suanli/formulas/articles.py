@@ -1,4 +1,4 @@
-"""Quantities that articles on compute work out and no other module has: small sums, kept so that each can be checked."""
+"""Quantities that articles on compute work out and no other module has: small sums, each to be checked alone."""
 
 from __future__ import annotations
 

@@ -46,6 +46,17 @@ def kv_cache_bytes(batch: int, keys: int, width: int, bits: int) -> int:
 
 @formula(
     unit="bytes",
+    expression="4·B·H·d_k·d_v",
+    source="one running state a head, in fp32; it does not grow with the sequence",
+    legend={"key_dim": "d_k: width of a key", "value_dim": "d_v: width of a value"},
+)
+def state_bytes(batch: int, heads: int, key_dim: int, value_dim: int) -> int:
+    """State of one layer of linear attention."""
+    return 4 * batch * heads * key_dim * value_dim
+
+
+@formula(
+    unit="bytes",
     expression="L·sbh·(34 + 5as/h)",
     source=f"{_KORTHIKANTI} eq. 1 (16-bit, dropout, scores kept)",
 )

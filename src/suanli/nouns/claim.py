@@ -70,7 +70,10 @@ class ClaimResult:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSummary:
-    """Agreement with one source. Errors are in the unit of its claims (fractions of peak for runs)."""
+    """Agreement with one source. Errors are in the unit of its claims (fractions of peak for runs).
+
+    Where claims are in several units there is no median, and the worst is the one with the largest relative error.
+    """
 
     source: str
     section: str

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from suanli.nouns.ledger import Ledger
+from suanli.nouns.ledger import Ledger, Uncounted
 
 
 def _doc(unit: str, doc: str, **more: Any) -> Any:
@@ -85,3 +85,8 @@ class Count:
     by: str
     rows: tuple[CountRow, ...]
     ledger: Ledger = field(metadata={"hidden": True})
+
+    @property
+    def ledger_uncounted(self) -> tuple[Uncounted, ...]:
+        """What the ledger leaves out."""
+        return self.ledger.uncounted

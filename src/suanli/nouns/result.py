@@ -34,6 +34,7 @@ class Result:
     sources: tuple[str, ...] = ()
     ok: bool = True
     notes: tuple[str, ...] = field(default=(), metadata={"doc": "what was assumed, said on screen"})
+    asked: dict[str, Any] = field(default_factory=dict, metadata={"doc": "the nouns asked about; not in the JSON"})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "result" not in self.__dict__:

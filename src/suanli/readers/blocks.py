@@ -55,6 +55,7 @@ class AttentionSpec:
     o_bias: bool = False
     qk_norm: str | None = None
     qk_norm_kind: str = "rms"
+    qk_norm_names: tuple[str, str] = ("q_norm", "k_norm")
     mask: str = "causal"
     window: int | None = None
     chunk: int | None = None
@@ -106,15 +107,16 @@ def _projections(spec: AttentionSpec, query: int, key: int) -> tuple[Node, ...]:
 def _qk_norms(spec: AttentionSpec) -> tuple[Norm, ...]:
     if spec.qk_norm is None:
         return ()
-    at, kind = spec.names.at, spec.qk_norm_kind
+    kind = spec.qk_norm_kind
+    q, k = (dotted(spec.names.at, name) for name in spec.qk_norm_names)
     if spec.qk_norm == "head":
         return (
-            norm(f"{at}.q_norm", spec.head_dim, kind, per=spec.heads),
-            norm(f"{at}.k_norm", spec.head_dim, kind, per=spec.kv_heads),
+            norm(q, spec.head_dim, kind, per=spec.heads),
+            norm(k, spec.head_dim, kind, per=spec.kv_heads),
         )
     return (
-        norm(f"{at}.q_norm", spec.heads * spec.head_dim, kind),
-        norm(f"{at}.k_norm", spec.kv_heads * spec.head_dim, kind),
+        norm(q, spec.heads * spec.head_dim, kind),
+        norm(k, spec.kv_heads * spec.head_dim, kind),
     )
 
 

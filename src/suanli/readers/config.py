@@ -57,28 +57,35 @@ class Config:
         return found[0][1] if found else None
 
     def fault(self, code: str, message: str, key: str, **parts: Any) -> None:
-        """Record a fault at `key` of this description."""
-        self.faults.add(code=code, message=message, where=f"{self.where}: {key}", **parts)
+        """Record a fault at `key` of this description, once however often the key is read."""
+        where = f"{self.where}: {key}"
+        if not any(known.where == where and known.message == message for known in self.faults.faults):
+            self.faults.add(code=code, message=message, where=where, **parts)
 
     def need(self, *names: str, low: int = 1, high: int = MAX_WIDTH) -> int:
         """A required whole number in [low, high]; 1 stands in for a bad one until `check`."""
         if not self.has(*names):
             self._missing(names[0])
             return StandIn(1)
-        return self._whole(self.raw(*names), names[0], low, high)
+        return self._read(names, low, high)
 
     def _missing(self, name: str) -> None:
-        spelled = [key for key in islice(self.values, KEYS_COMPARED) if isinstance(key, str) and len(key) < 100]
-        similar = nearest_names(name, spelled, 2)
-        self.fault("missing_key", f"missing key {name}", name, expected="a whole number", nearest=similar)
+        known = (key for key in islice(self.values, KEYS_COMPARED) if isinstance(key, str) and len(key) < 100)
+        similar = nearest_names(name, [key for key in known if key not in (name, "model_type")], 2)
+        got = "null" if name in self.values else None
+        self.fault("missing_key", f"missing key {name}", name, got=got, expected="a whole number", nearest=similar)
 
     def whole(self, *names: str, default: int, low: int = 1, high: int = MAX_WIDTH) -> int:
         """An optional whole number."""
-        return self._whole(self.raw(*names), names[0], low, high) if self.has(*names) else default
+        return self._read(names, low, high) if self.has(*names) else default
 
     def maybe(self, *names: str, low: int = 1, high: int = MAX_WIDTH) -> int | None:
         """A whole number or None where the key is absent or null."""
-        return self._whole(self.raw(*names), names[0], low, high) if self.has(*names) else None
+        return self._read(names, low, high) if self.has(*names) else None
+
+    def _read(self, names: tuple[str, ...], low: int, high: int) -> int:
+        """The number under the first spelling present, which messages name."""
+        return self._whole(self.raw(*names), next(name for name in names if self.has(name)), low, high)
 
     def _whole(self, value: Any, key: str, low: int, high: int) -> int:
         if isinstance(value, float) and math.isfinite(value) and value.is_integer() and abs(value) <= high:

@@ -56,7 +56,7 @@ def model_name(file: Path) -> str:
 
 
 def read_json_config(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, every key once, every number finite. Raises UnreadableFileError saying what is wrong."""
+    """The object in a JSON file, every key once, every number finite. Raises UnreadableFileError."""
     text = _decoded(path, _bytes(path))
     try:
         value = json.loads(

@@ -20,10 +20,15 @@ Size = tuple[int, ...]
 
 @dataclass
 class Flow:
-    """What reaches an element: features (channels) and, for pictures and signals, their spatial size."""
+    """What reaches an element: features (channels) and, for pictures and signals, their spatial size.
+
+    After a fault the features are unknown (None), and a size that was never given is `lost`: what follows from
+    them is not reported.
+    """
 
     size: Size | None
     features: int | None = None
+    lost: bool = False
     faults: FaultList = field(default_factory=lambda: FaultList(ConfigError))
 
     def fault(self, where: str, message: str, **parts: Any) -> None:
@@ -177,13 +182,14 @@ def _spatial(element: Element, flow: Flow, rank: int) -> Size:
         example = "x".join(["224"] * rank)
         got = "no size" if flow.size is None else "x".join(map(str, flow.size))
         flow.fault(element.where, "the size of the input is needed", got=got, expected=f"@ {example} or --image")
-        flow.size = (1,) * rank
+        flow.size, flow.lost = (1,) * rank, True
     return flow.size
 
 
 def _checked(element: Element, flow: Flow, size: Size) -> Size:
     if min(size) < 1:
-        flow.fault(element.where, "nothing is left of the input", got="x".join(map(str, size)))
+        if not flow.lost:
+            flow.fault(element.where, "nothing is left of the input", got="x".join(map(str, size)))
         return tuple(max(1, n) for n in size)
     return size
 

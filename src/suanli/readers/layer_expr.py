@@ -60,8 +60,11 @@ def read_layer_expression(text: str, name: str | None = None, image: Size | None
         flow.size = image
     nodes: list[Node] = []
     for element in elements:
+        known = len(flow.faults.faults)
         if element is not None:
             nodes.extend(ELEMENTS[element.name](element, flow))
+        if element is None or len(flow.faults.faults) > known:
+            flow.features = None
     flow.faults.raise_if_any()
     spatial = any(isinstance(node, Conv) for node in nodes)
     return Arch(

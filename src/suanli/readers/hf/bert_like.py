@@ -105,7 +105,7 @@ def _untie(config: Config) -> None:
 
 def read_bert(config: Config, name: str) -> Arch:
     """BERT with its masked-language head; the bare encoder with pooler is said in the notes."""
-    widths = read_widths(config)
+    widths = read_widths(config, grouped=False)
     h, v = widths.hidden, widths.vocab
     _untie(config)
     first = _embeddings("bert", config, h, v, config.need("max_position_embeddings"), types=True)
@@ -119,7 +119,7 @@ def read_bert(config: Config, name: str) -> Arch:
 
 def read_roberta(config: Config, name: str) -> Arch:
     """RoBERTa with its masked-language head."""
-    widths = read_widths(config)
+    widths = read_widths(config, grouped=False)
     _untie(config)
     first = _embeddings(
         "roberta", config, widths.hidden, widths.vocab, config.need("max_position_embeddings"), types=True
@@ -132,7 +132,7 @@ def read_roberta(config: Config, name: str) -> Arch:
 
 def read_electra(config: Config, name: str) -> Arch:
     """ELECTRA's encoder with a masked-language head; the embedding may be narrower than the model."""
-    widths = read_widths(config)
+    widths = read_widths(config, grouped=False)
     width = config.whole("embedding_size", default=widths.hidden)
     _untie(config)
     first = _embeddings("electra", config, width, widths.vocab, config.need("max_position_embeddings"), types=True)

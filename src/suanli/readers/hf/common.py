@@ -19,7 +19,6 @@ FULL, SLIDING, CHUNKED, LINEAR = (
     "chunked_attention",
     "linear_attention",
 )
-LAYER_TYPES = (FULL, SLIDING, CHUNKED, LINEAR)
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,7 @@ class Traits:
     o_bias: bool = False
     qk_norm: str | None = None
     qk_norm_kind: str = "rms"
+    qk_norm_names: tuple[str, str] = ("q_norm", "k_norm")
     sinks: bool = False
     mlp_names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj")
     mlp_at: str = "mlp"
@@ -83,15 +83,17 @@ FFN = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 
 
-def read_widths(config: Config, *, ffn: int | None = None, kv_heads: int | None = None) -> Widths:
-    """Widths under their usual spellings. `ffn` and `kv_heads` are given where a family derives them."""
+def read_widths(config: Config, *, ffn: int | None = None, kv_heads: int | None = None, grouped: bool = True) -> Widths:
+    """Widths under their usual spellings. `ffn` and `kv_heads` are given where a family derives them; a family
+    that is not `grouped` has as many key/value heads as heads, whatever its config says.
+    """
     hidden, layers = config.need(*HIDDEN), config.layers(*LAYERS)
     heads = config.need(*HEADS, high=1_000_000)
     return Widths(
         layers=layers,
         hidden=hidden,
         heads=heads,
-        kv_heads=config.kv_heads(heads) if kv_heads is None else kv_heads,
+        kv_heads=kv_heads or (config.kv_heads(heads) if grouped else heads),
         head_dim=config.head_dim(hidden, heads),
         ffn=config.need(*FFN) if ffn is None else ffn,
         vocab=config.need("vocab_size"),
@@ -100,10 +102,10 @@ def read_widths(config: Config, *, ffn: int | None = None, kv_heads: int | None 
 
 
 def layer_kinds(
-    config: Config, widths: Widths, pattern: Callable[[int], str], sparse: Callable[[int], bool]
+    config: Config, widths: Widths, pattern: Callable[[int], str], sparse: Callable[[int], bool], known: tuple[str, ...]
 ) -> tuple[LayerKind, ...]:
     """One kind a layer: the config's own `layer_types` where given, else the family's pattern."""
-    types = config.names("layer_types", widths.layers, LAYER_TYPES)
+    types = config.names("layer_types", widths.layers, known)
     if config.faults.faults:  # a bad count of layers must not be built
         return ()
     return tuple(LayerKind(types[i] if types else pattern(i), sparse(i)) for i in range(widths.layers))
@@ -134,6 +136,7 @@ def self_attention(
             o_bias=traits.o_bias,
             qk_norm=traits.qk_norm,
             qk_norm_kind=traits.qk_norm_kind,
+            qk_norm_names=traits.qk_norm_names,
             window=window if kind.attention == SLIDING else None,
             chunk=chunk if kind.attention == CHUNKED else None,
             sinks=traits.sinks,
@@ -181,7 +184,8 @@ def standard_decoder(
     notes: tuple[str, ...] = (),
 ) -> Arch:
     """A decoder of standard layers. Raises ConfigError with every fault of the config."""
-    kinds = layer_kinds(config, widths, pattern, sparse)
+    reach = {FULL: True, SLIDING: window is not None, CHUNKED: chunk is not None, LINEAR: attend is not None}
+    kinds = layer_kinds(config, widths, pattern, sparse, tuple(kind for kind, there in reach.items() if there))
     tied = config.flag("tie_word_embeddings", "tie_embeddings", default=traits.tied)
     config.check()
 

@@ -133,7 +133,7 @@ def read_bart(config: Config, name: str) -> Arch:
     def side(at: str, count: int, n: int, f: int, tied: bool, cross: bool) -> tuple[Node, ...]:
         mask = "causal" if cross else "full"
         return (
-            Embedding(name=f"{at}.embed_tokens", num=vocab, dim=h, tied=tied),
+            Embedding(name=f"{at}.embed_tokens" if tied else "model.shared", num=vocab, dim=h, tied=tied),
             Embedding(name=f"{at}.embed_positions", num=positions + 2, dim=h, role="position"),
             norm(f"{at}.layernorm_embedding", h, "layer"),
             *stack(f"{at}.layers", (0,) * count, lambda _: bart_layer(h, n, f, mask=mask, cross=cross)),

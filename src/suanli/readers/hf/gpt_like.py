@@ -31,7 +31,7 @@ def _four_times(config: Config, *names: str) -> int:
 
 def read_gpt2(config: Config, name: str) -> Arch:
     """GPT-2, and GPT-3 and Megatron models in its shape: learned positions, fused biased QKV, tied head."""
-    widths = read_widths(config, ffn=_four_times(config, "n_inner", "intermediate_size"))
+    widths = read_widths(config, ffn=_four_times(config, "n_inner", "intermediate_size"), grouped=False)
     traits = Traits(
         tied=True,
         norm_kind="layer",
@@ -62,7 +62,7 @@ def read_gptj(config: Config, name: str) -> Arch:
         head_bias=True,
         names=_TRANSFORMER,
     )
-    widths = read_widths(config, ffn=_four_times(config, "n_inner", "intermediate_size"))
+    widths = read_widths(config, ffn=_four_times(config, "n_inner", "intermediate_size"), grouped=False)
     return standard_decoder(config, name, widths, traits)
 
 
@@ -79,12 +79,12 @@ def read_gpt_neox(config: Config, name: str) -> Arch:
         dropout=True,
         names=DecoderNames(embed="gpt_neox.embed_in", layers="gpt_neox.layers", norm="gpt_neox.final_layer_norm"),
     )
-    return standard_decoder(config, name, read_widths(config), traits)
+    return standard_decoder(config, name, read_widths(config, grouped=False), traits)
 
 
 def read_opt(config: Config, name: str) -> Arch:
     """OPT: learned positions with two spare rows; the 350M has a narrower embedding with projections."""
-    widths = read_widths(config, ffn=config.need("ffn_dim"))
+    widths = read_widths(config, ffn=config.need("ffn_dim"), grouped=False)
     biased = config.flag("enable_bias", default=True)
     embed_dim = config.whole("word_embed_proj_dim", default=widths.hidden)
     narrow = embed_dim != widths.hidden
@@ -176,7 +176,7 @@ def read_falcon(config: Config, name: str) -> Arch:
 def read_mpt(config: Config, name: str) -> Arch:
     """MPT: ALiBi, no biases anywhere, tied head."""
     ratio = config.whole("expansion_ratio", default=4, high=1000)
-    widths = read_widths(config, ffn=ratio * config.need(*HIDDEN), kv_heads=config.need(*HEADS, high=1_000_000))
+    widths = read_widths(config, ffn=ratio * config.need(*HIDDEN), grouped=False)
     traits = Traits(
         tied=True,
         norm_kind="layer_no_bias",
@@ -217,6 +217,7 @@ def read_phi(config: Config, name: str) -> Arch:
         o_bias=True,
         qk_norm="head" if normed else None,
         qk_norm_kind="layer",
+        qk_norm_names=("q_layernorm", "k_layernorm"),
         mlp_names=("fc1", "fc2"),
         mlp_bias=True,
         head_bias=True,

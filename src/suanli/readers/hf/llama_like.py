@@ -158,7 +158,7 @@ def read_stablelm(config: Config, name: str) -> Arch:
     traits = Traits(
         norm_kind="layer", qkv_bias=config.flag("use_qkv_bias", default=False),
         qk_norm="full" if config.flag("qk_layernorm", default=False) else None, qk_norm_kind="layer_no_bias",
-        between=() if parallel else ("post_attention_layernorm",),
+        qk_norm_names=("q_layernorm", "k_layernorm"), between=() if parallel else ("post_attention_layernorm",),
     )  # fmt: skip
     return standard_decoder(config, name, read_widths(config), traits)
 

@@ -1,0 +1,12 @@
+"""The front door: a request as typed (names, paths, numbers with units) becomes nouns, a verb, and its result.
+
+The command line, notebooks and the web API all enter here, so they give the same result for the same request.
+"""
+
+from suanli.api.catalogues import gpus, models
+from suanli.api.counting import count
+from suanli.api.measuring import mfu
+from suanli.api.reasons import why
+from suanli.api.training import train
+
+__all__ = ["count", "gpus", "mfu", "models", "train", "why"]

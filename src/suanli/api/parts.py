@@ -1,0 +1,124 @@
+"""What requests have in common: reading the model, the convention, the device, the workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from suanli.catalog.conventions import DEFAULT, find_convention
+from suanli.errors import unknown_name
+from suanli.measure import RECOMPUTE_CHOICES
+from suanli.nouns.arch import Arch
+from suanli.nouns.convention import Convention
+from suanli.nouns.hardware import Device
+from suanli.nouns.workload import Workload
+from suanli.readers.model import read_model
+from suanli.request import Request, read_image
+
+DEFAULT_SEQ = 2048
+
+
+def as_text(value: Any) -> str | None:
+    """A bare number takes the unit that the option's name says."""
+    return None if value is None else str(value)
+
+
+def read_model_of(request: Request, model: Any, image: Any = None) -> Arch | None:
+    """The model, for another picture size where one is given."""
+    size = request.attempt(lambda: read_image(image))
+    if image is not None:
+        request.given["image"] = image
+    return request.attempt(lambda: read_model(model, size))
+
+
+def read_convention(request: Request, name: str | None) -> Convention | None:
+    """The convention, `causal` unless given."""
+    return request.attempt(lambda: find_convention(request.word("convention", name, DEFAULT)))
+
+
+def read_device(request: Request, gpu: str | None) -> Device | None:
+    """The device of the catalogue, None where none is named."""
+    from suanli.catalog.devices import find_device  # noqa: PLC0415  the table is read only when asked for
+
+    if gpu is None:
+        return None
+    request.given["gpu"] = gpu
+    return request.attempt(lambda: find_device(gpu))
+
+
+def read_recompute(request: Request, policy: str | None) -> str:
+    """The recompute policy, a printed equation among them."""
+    word = request.word("recompute", policy, "none")
+    if word not in RECOMPUTE_CHOICES:
+        hint = "Policies: " + ", ".join(RECOMPUTE_CHOICES) + "."
+        error = unknown_name("recompute policy", word, RECOMPUTE_CHOICES, where="--recompute", hint=hint)
+        request.errors.append(error)
+    return word
+
+
+WORKLOAD_DEFAULTS: dict[str, Any] = {
+    "batch": 1,
+    "phase": "forward",
+    "dtype": "bf16",
+    "optimizer": "adamw",
+    "recompute": "none",
+}
+LENGTHS = ("batch", "kv_len")
+
+
+def read_workload(
+    request: Request, arch: Arch | None, typed: Mapping[str, Any], fixed: Mapping[str, Any] | None = None
+) -> Workload | None:
+    """The workload: `typed` holds the options a verb offers (None where not given), `fixed` what the verb sets.
+
+    What was not given is remembered as assumed.
+    """
+    values: dict[str, Any] = {"seq": _seq(request, arch, typed.get("seq"))}
+    for name, value in typed.items():
+        default = WORKLOAD_DEFAULTS.get(name)
+        if name == "seq" or (value is None and default is None):
+            continue
+        values[name] = request.whole(name, value, default) if name in LENGTHS else request.word(name, value, default)
+    values |= fixed or {}
+    if any(values[name] is None for name in ("seq", "batch") if name in values):
+        return None  # its fault is already recorded
+    return request.attempt(lambda: Workload(**values))
+
+
+def _seq(request: Request, arch: Arch | None, seq: Any) -> int | None:
+    """Positions of a sequence: as given, else the default where the model has positions to choose."""
+    default = min(DEFAULT_SEQ, arch.max_positions or DEFAULT_SEQ) if arch else DEFAULT_SEQ
+    if seq is None and arch is not None and not chooses_positions(arch):
+        return default
+    return request.whole("seq", seq, default)
+
+
+def chooses_positions(arch: Arch) -> bool:
+    """Whether the length of a sequence is the user's to say: a picture's positions are not."""
+    return any(stream.length is None for stream in arch.streams)
+
+
+def assumed_line(request: Request) -> tuple[str, ...]:
+    """What was assumed, as a line."""
+    if not request.assumed:
+        return ()
+    parts = (f"{name.replace('_', ' ')} {value:,}" if isinstance(value, int) else f"{name} {value}"
+             for name, value in request.assumed.items())  # fmt: skip
+    return ("assumed: " + ", ".join(parts),)
+
+
+def length_notes(arch: Arch, workload: Workload, seq: Any) -> tuple[str, ...]:
+    """What is odd about the length asked for."""
+    longest = arch.max_positions
+    if seq is not None and not chooses_positions(arch):
+        return (f"--seq changes nothing: the positions of {arch.name} are fixed by its input",)
+    if longest is None or workload.seq <= longest or not chooses_positions(arch):
+        return ()
+    return (f"seq {workload.seq:,} is past the model's {longest:,} positions; the arithmetic holds, the model may not",)
+
+
+def as_asked(model: Any) -> Any:
+    """The model as it was asked for, in a form JSON can hold."""
+    if isinstance(model, str):
+        return model
+    return dict(model) if isinstance(model, Mapping) else getattr(model, "name", type(model).__name__)

@@ -1,0 +1,79 @@
+"""`suanli.why`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from suanli.api.counting import count
+from suanli.api.measuring import mfu
+from suanli.api.training import train
+from suanli.errors import Fault, InputError, unknown_name
+from suanli.nouns.reason import Why
+from suanli.nouns.result import Result
+from suanli.why import QUANTITIES, explain_count, explain_formula, explain_mfu, explain_train, known_ids
+
+
+def why(id: str, model: Any = None, **options: Any) -> Result:  # noqa: A002
+    """Formula, legend and source of a quantity or formula; with a model, the numbers put in.
+
+    `options` are those of the quantity's verb. Raises UnknownNameError with the nearest ids.
+
+    >>> why("params.total", "gpt2").value
+    124439808
+    """
+    quantity = QUANTITIES.get(id)
+    if quantity is None and id not in known_ids():
+        raise unknown_name("quantity", id, known_ids(), where="ID", hint="`suanli why` lists them.")
+    given = {name: value for name, value in options.items() if value is not None}
+    if quantity is None or (model is None and not given):
+        found, base = _bare(id), None
+    else:
+        base = _verb(quantity.verb)(model, **given)
+        found = _explained(id, quantity.verb, base)
+    return Result(
+        kind="why",
+        inputs={"id": id, "model": model if isinstance(model, str) else None, **given},
+        convention=base.convention if base else None,
+        result=found,
+        uncounted=base.uncounted if base else (),
+        sources=base.sources if base else (found.source,),
+        notes=base.notes if base else (),
+    )
+
+
+def _bare(id_: str) -> Why:
+    """A formula, or a quantity told without numbers."""
+    quantity = QUANTITIES.get(id_)
+    if quantity is None or quantity.formula == id_:
+        return explain_formula(id_)
+    try:
+        return explain_formula(quantity.formula)
+    except InputError:  # a sum over rows has no formula of its own
+        return Why(
+            id=id_, doc=quantity.doc, formula=quantity.formula, source="the rows name theirs", legend={},
+            unit=quantity.unit,
+        )  # fmt: skip
+
+
+def _verb(name: str) -> Any:
+    return {"count": count, "mfu": mfu, "train": train}[name]
+
+
+def _explained(id_: str, verb: str, base: Result) -> Why:
+    if verb == "count":
+        asked = base.asked
+        return explain_count(id_, asked["arch"], asked["workload"], asked["convention"], base.result)
+    if verb == "mfu":
+        return explain_mfu(id_, base.asked["arch"], base.result)
+    budget = base.asked["budget"]
+    found = explain_train(id_, base.result, {"price": budget.price, "power": budget.power, "pue": budget.pue})
+    if found.value is None:
+        raise InputError(
+            Fault(
+                code="no_value",
+                message=f"{id_} has no value",
+                where="ID",
+                got=base.result.reasons.get(id_, "nothing that gives it"),
+            )
+        )
+    return found

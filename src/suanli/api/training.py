@@ -1,0 +1,158 @@
+"""`suanli.train`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from suanli.api.parts import (
+    as_asked,
+    as_text,
+    assumed_line,
+    read_convention,
+    read_device,
+    read_model_of,
+    read_recompute,
+    read_workload,
+)
+from suanli.catalog.prices import find_price
+from suanli.errors import SuanliError
+from suanli.measure import PUBLISHED_SELECTIVE, find_peak
+from suanli.nouns.arch import Arch
+from suanli.nouns.convention import Convention
+from suanli.nouns.hardware import Device
+from suanli.nouns.measures import Source
+from suanli.nouns.result import Result
+from suanli.plan.train import Budget
+from suanli.plan.train import train as plan_train
+from suanli.plan.typical import typical_mfu
+from suanli.request import Request
+
+
+def train(
+    model: Any = None,
+    *,
+    tokens: Any,
+    gpu: str | None = None,
+    gpus: Any = None,
+    deadline: Any = None,
+    params: Any = None,
+    seq: Any = None,
+    global_batch: Any = None,
+    mfu: Any = None,
+    hfu: Any = None,
+    tflops_per_gpu: Any = None,
+    recompute: str | None = None,
+    convention: str | None = None,
+    dtype: str | None = None,
+    goodput: Any = None,
+    price: Any = None,
+    power: Any = None,
+    pue: Any = None,
+    carbon: Any = None,
+) -> Result:
+    """FLOPs, GPU-hours, days, cost, energy and CO₂ of a training run. Raises InputError listing every fault.
+
+    `params` takes the ideal form 6·N·tokens (8·N·tokens with full recompute) in place of the exact count.
+
+    >>> round(train("gpt3-175b", params="175B", tokens="300B", gpu="a100-80gb-sxm", gpus=1000, mfu=0.462).gpu_hours)
+    607032
+    """
+    request = Request()
+    n = request.whole("params", params)
+    arch = read_model_of(request, model) if model is not None or n is None else None
+    rule = read_convention(request, convention)
+    policy = read_recompute(request, recompute)
+    if policy == PUBLISHED_SELECTIVE:
+        request.fault(
+            "bad_recompute", "a printed equation, not a policy", "recompute", expected="none, selective, full"
+        )
+    word = request.word("dtype", dtype, "bf16")
+    device = read_device(request, gpu)
+    budget = _budget(
+        request, tokens=tokens, gpus=gpus, deadline=deadline, mfu=mfu, hfu=hfu, tflops_per_gpu=tflops_per_gpu,
+        goodput=goodput, price=price, power=power, pue=pue, carbon=carbon,
+    )  # fmt: skip
+    batch = request.whole("global_batch", global_batch, 1) if global_batch is not None else 1
+    fixed = {"phase": "train", "batch": batch, "recompute": policy if policy != PUBLISHED_SELECTIVE else "none"}
+    workload = read_workload(request, arch, {"seq": seq}, fixed)
+    request.check()
+    assert rule is not None and workload is not None and budget is not None
+    budget = _completed(request, budget, device, arch, n, word, rule)
+    top = request.attempt(lambda: find_peak(device, word, None)) if device is not None else None
+    request.check()
+    plan = plan_train(arch, workload, rule, budget, peak=top, params=n, name="" if arch else f"{n:,} parameters")
+    return Result(
+        kind="train",
+        inputs={"model": as_asked(model) if model is not None else None, **request.given, "assumed": request.assumed},
+        convention=rule.name if n is None else "6N·tokens (--params)",
+        result=plan,
+        sources=(
+            *(arch.sources if arch else ()),
+            f"convention {rule.name}: {rule.source}",
+            *((f"peak: {top.source}",) if top else ()),
+        ),
+        notes=(*assumed_line(request), *(f"{each.name}: {each.why}" for each in budget.assumed), *_notes(arch)),
+        asked={"budget": budget},
+    )
+
+
+def _budget(request: Request, **typed: Any) -> Budget | None:
+    """The budget as typed; what is missing is filled in from the catalogue afterwards."""
+    kinds = {
+        "deadline": "duration", "mfu": "fraction", "hfu": "fraction", "goodput": "fraction", "price": "usd",
+        "power": "power", "pue": "count", "carbon": "carbon",
+    }  # fmt: skip
+    read = {name: request.quantity(name, typed[name], kind) for name, kind in kinds.items()}
+    rate = request.quantity("tflops_per_gpu", as_text(typed["tflops_per_gpu"]), "tflop_per_s")
+    tokens, gpus = request.whole("tokens", typed["tokens"]), request.whole("gpus", typed["gpus"])
+    request.check()
+    assert tokens is not None
+    for name, default in (("goodput", 1.0), ("pue", 1.0)):
+        if read[name] is None:
+            request.assumed[name] = read[name] = default
+    budget = Budget(
+        tokens=tokens, gpus=gpus, deadline_s=read["deadline"], mfu=read["mfu"], hfu=read["hfu"], flop_per_s=rate,
+        goodput=read["goodput"] or 0, price=read["price"], power=read["power"], pue=read["pue"] or 0,
+        carbon=read["carbon"],
+    )  # fmt: skip
+    request.attempt(budget.check)
+    return budget
+
+
+def _completed(
+    request: Request,
+    budget: Budget,
+    device: Device | None,
+    arch: Arch | None,
+    n: int | None,
+    dtype: str,
+    rule: Convention,
+) -> Budget:
+    """Utilisation, price and power from the catalogue where none was given; each is named in `assumed`."""
+    if device is None:
+        return budget
+    found: list[Source] = []
+    reasons: dict[str, str] = {}
+    if budget.mfu is None and budget.hfu is None and budget.flop_per_s is None:
+        size = n or (arch.params_active if arch else 0)
+        typical = request.attempt(lambda: typical_mfu(size, device, dtype, rule, budget.gpus))
+        if typical is not None:
+            found.append(Source(name="MFU", value=typical.mfu, why=typical.sentence))
+            budget = replace(budget, mfu=typical.mfu)
+    if budget.price is None:
+        try:
+            price = find_price(device)
+            found.append(Source(name="price", value=price.usd_per_gpu_hour, why=price.sentence()))
+            budget = replace(budget, price=price.usd_per_gpu_hour / device.torch_devices_per_package)
+        except SuanliError as problem:
+            reasons["cost_usd"] = str(problem)
+    if budget.power is None and device.tdp_w is not None:
+        why = f"board power of {device.short_id}, {device.tdp_w:g} W: an upper bound for the GPU, its host left out"
+        found.append(Source(name="power", value=device.tdp_w, why=why))
+        budget = replace(budget, power=device.tdp_w / device.torch_devices_per_package)
+    return replace(budget, assumed=tuple(found), reasons=reasons)
+
+
+def _notes(arch: Arch | None) -> tuple[str, ...]:
+    return arch.notes if arch else ()

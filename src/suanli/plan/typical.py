@@ -1,0 +1,115 @@
+"""The utilisation of runs like this one: the median of the published runs nearest in size on the same GPU."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+
+from suanli.catalog.devices import find_device
+from suanli.catalog.runs import measured_rate_per_gpu, published_runs
+from suanli.errors import AmbiguousNameError, Fault, InputError, UnknownNameError
+from suanli.measure import flops_per_token
+from suanli.nouns.convention import Convention
+from suanli.nouns.hardware import Device
+from suanli.nouns.run import PublishedRun
+from suanli.nouns.workload import Workload
+from suanli.recount import arch_of, letters_of
+from suanli.units import GIGA, TERA, format_count, format_percent
+
+PERCENT = 0.01
+NEAREST = 9  # runs the median is taken of; an odd number, so that it is one of them
+GPUS_WEIGHT = 0.25
+_PRECISIONS = {"bf16": ("bf16", "fp16"), "fp16": ("fp16", "bf16"), "fp8": ("fp8",)}
+
+
+@dataclass(frozen=True)
+class Typical:
+    """A median utilisation, its spread, and the runs it comes from."""
+
+    mfu: float
+    low: float
+    high: float
+    runs: tuple[str, ...]
+    sentence: str
+
+
+def typical_mfu(params: int, device: Device, dtype: str, convention: Convention, gpus: int | None = None) -> Typical:
+    """Median MFU under the convention. Raises InputError where no run on that GPU and dtype is published.
+
+    Runs are near by the ratio of their sizes and, where `gpus` is given, a little by the ratio of their GPU counts.
+    """
+    found = [
+        (_distance(size, run.gpu_count, params, gpus), mfu, run)
+        for run in published_runs()
+        if _comparable(run, device, dtype)
+        and (size := (run.params_active_b or run.params_total_b or 0) * GIGA)
+        and (mfu := _mfu(run, convention)) is not None
+    ]
+    if not found:
+        raise InputError(
+            Fault(
+                code="no_published_run",
+                message=f"no {dtype} training run on {device.short_id} is published with a rate and a shape",
+                where="--mfu",
+                expected="--mfu, --hfu or --tflops-per-gpu",
+                hint="The utilisation is taken from published runs on the same GPU only, never from another.",
+            )
+        )
+    near = sorted(found, key=lambda row: (row[0], row[2].id))[:NEAREST]
+    values = sorted(mfu for _, mfu, _ in near)
+    middle = median(values)
+    return Typical(middle, values[0], values[-1], tuple(run.id for *_, run in near), _sentence(near, values, device))
+
+
+def _distance(size: float, count: int | None, params: int, gpus: int | None) -> float:
+    """How unlike two runs are: ratios of parameters and, weighing a quarter, of GPUs, both as logarithms."""
+    scale = abs(math.log(count / gpus)) if count and gpus else 0.0
+    return abs(math.log(size / params)) + GPUS_WEIGHT * scale
+
+
+def _sentence(near: list[tuple[float, float, PublishedRun]], values: list[float], device: Device) -> str:
+    sizes = sorted((run.params_active_b or run.params_total_b or 0) * GIGA for *_, run in near)
+    counts = sorted(run.gpu_count or 1 for *_, run in near)
+    names = ", ".join(dict.fromkeys(run.model for *_, run in near))
+    return (
+        f"median of {len(near)} published runs nearest in size and GPUs on {device.family.upper()} "
+        f"({format_count(sizes[0])} to {format_count(sizes[-1])} on {counts[0]:,} to {counts[-1]:,}: {names}; "
+        f"{format_percent(values[0], 1)} to {format_percent(values[-1], 1)}; "
+        f"{near[0][2].id} … {near[-1][2].id})"
+    )
+
+
+def _comparable(run: PublishedRun, device: Device, dtype: str) -> bool:
+    """A pre-training run on the same kind of GPU in the same kind of dtype."""
+    if not run.task.startswith("pretrain"):
+        return False
+    words = (run.precision or "").lower()
+    right = any(name in words for name in _PRECISIONS.get(dtype, (dtype,)))
+    return right and ("fp8" in words) == (dtype == "fp8") and device.short_id in _devices_meant(run.gpu)
+
+
+@cache
+def _devices_meant(text: str) -> frozenset[str]:
+    """Short ids a published run's GPU name may mean."""
+    try:
+        return frozenset((find_device(text).short_id,))
+    except AmbiguousNameError as problem:
+        return frozenset(problem.faults[0].nearest)
+    except UnknownNameError:
+        return frozenset()
+
+
+@cache
+def _mfu(run: PublishedRun, convention: Convention) -> float | None:
+    """MFU of a published run against the bf16 peak: under the convention where its rate and shape are printed, else
+    as printed; None where neither is."""
+    rate, letters = measured_rate_per_gpu(run), letters_of(run)
+    if not run.peak_tflops_bf16:
+        return None
+    if rate is None or letters is None:
+        return run.mfu_pct * PERCENT if run.mfu_pct and not run.flag else None
+    workload = Workload(phase="train", seq=letters.seq)
+    per = flops_per_token(arch_of(letters), workload, convention, "none")
+    return per.model * rate / (run.peak_tflops_bf16 * TERA)

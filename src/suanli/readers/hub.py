@@ -1,0 +1,45 @@
+"""A hub id `org/name`: its config.json, fetched with huggingface_hub. Nothing else is fetched and nothing is run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from suanli.errors import Fault, MissingExtraError, UnreadableFileError
+from suanli.nouns.arch import Arch
+from suanli.readers.files import CONFIG, read_json_config
+from suanli.readers.hf import read_hf_config
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+
+
+def read_hub_model(repo_id: str) -> Arch:
+    """The architecture of a hub id. Raises MissingExtraError without the library, UnreadableFileError offline."""
+    file = _fetched(repo_id)
+    return read_hf_config(read_json_config(file), repo_id.rsplit("/", maxsplit=1)[-1], f"{repo_id} {CONFIG}")
+
+
+def _fetched(repo_id: str) -> Path:
+    try:
+        from huggingface_hub import hf_hub_download  # noqa: PLC0415  an optional extra
+    except ImportError as problem:
+        raise MissingExtraError(
+            Fault(
+                code="missing_extra",
+                message=f"{repo_id} is no preset, and fetching it needs huggingface_hub",
+                where="MODEL",
+                hint='Run `pip install "suanli[hub]"`, or give the path of its config.json.',
+            )
+        ) from problem
+    try:
+        return Path(hf_hub_download(repo_id, CONFIG))
+    except Exception as problem:  # the library raises many kinds: offline, absent, gated, broken cache
+        raise UnreadableFileError(
+            Fault(
+                code="hub_unreachable",
+                message=f"the config of {repo_id} could not be fetched and is not cached",
+                where="MODEL",
+                got=type(problem).__name__,
+                hint="Check the id and the connection, or give the path of a config.json.",
+            )
+        ) from problem

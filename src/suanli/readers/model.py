@@ -1,0 +1,90 @@
+"""MODEL as typed: a preset, a config file or folder, a hub id, a layer expression; or a dict or config object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from suanli.catalog.presets import find_preset, read_preset, with_image
+from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
+from suanli.nouns.arch import Arch
+from suanli.readers import files, hub, layer_expr
+from suanli.readers.hf import read_hf_config
+
+LATER = ("torch:", "jax:", "keras:")
+HEADERS = (".onnx", ".safetensors", ".gguf")
+MAX_NAME = layer_expr.MAX_TEXT
+
+Image = tuple[int, ...]
+
+
+def read_model(model: Any, image: Image | None = None, where: str = "MODEL") -> Arch:
+    """The architecture meant by `model`. Raises InputError saying what was tried."""
+    if isinstance(model, Arch):
+        return model
+    if isinstance(model, Mapping):
+        return read_hf_config(with_image(model, image), str(model.get("name") or model.get("model_type")), "the config")
+    if isinstance(model, Path):
+        return _from_path(model, image)
+    if isinstance(model, str):
+        return _from_text(model.strip(), image, where)
+    to_dict = getattr(model, "to_dict", None)
+    if callable(to_dict) and hasattr(model, "model_type"):  # a transformers config object
+        return read_model(to_dict(), image, where)
+    raise InputError(
+        Fault(
+            code="unknown_model",
+            message="not a model that can be read",
+            where=where,
+            got=type(model).__name__,
+            expected="a preset name, a path, a layer expression, a dict, or a config object",
+        )
+    )
+
+
+def _from_path(path: Path, image: Image | None) -> Arch:
+    file = files.config_file(path)
+    return read_hf_config(with_image(files.read_json_config(file), image), files.model_name(file), str(file))
+
+
+def _from_text(text: str, image: Image | None, where: str) -> Arch:
+    if not text or len(text) > MAX_NAME:
+        fault = Fault(code="bad_model", message="no model is named", where=where, got=f"{len(text):,} characters")
+        raise InputError(fault)
+    if layer_expr.looks_like_expression(text):
+        return layer_expr.read_layer_expression(text, image=image)
+    if text.startswith(LATER) or text.endswith(HEADERS):
+        raise _not_yet(text, where)
+    if _is_path(text):
+        return _from_path(Path(text).expanduser(), image)
+    return _named(text, image, where)
+
+
+def _is_path(text: str) -> bool:
+    """Whether the text can only be a path: its look says so, or it exists and is no preset's name."""
+    return text.startswith(("/", "./", "../", "~")) or text.endswith(".json") or text in (".", "..")
+
+
+def _named(text: str, image: Image | None, where: str) -> Arch:
+    """A preset; else a file or folder of that name; else a hub id."""
+    try:
+        return read_preset(find_preset(text, where), image)
+    except UnknownNameError:
+        if "\0" not in text and Path(text).exists():
+            return _from_path(Path(text), image)
+        if hub.HUB_ID.fullmatch(text):
+            return hub.read_hub_model(text)
+        raise
+
+
+def _not_yet(text: str, where: str) -> ConfigError:
+    return ConfigError(
+        Fault(
+            code="unsupported_model",
+            message="modules and weight files are not read by this version",
+            where=where,
+            got=shown(text),
+            expected="a preset, a config.json, a folder with one, a hub id, or a layer expression",
+        )
+    )
