@@ -44,6 +44,11 @@ from suanli.recount import PERCENT, RULES, Recount, recount
 
 POINT = 0.01  # one point of the peak
 SLACK = 1e-9  # rounding of floats, relative, on top of a claim's tolerance
+NOTHING_FITTED = "nothing is fitted"
+CHOSEN = (
+    "no number is fitted; but outside the groups of claims a row's convention is the one found nearest to the printed "
+    "figure, so agreement there says that some convention fits, not that the source used it"
+)
 _UNCHECKED = {"unsupported": UNSUPPORTED, "rule": RULE, "quoted": QUOTED}
 
 
@@ -78,7 +83,7 @@ def _summary(section: str, source: str, claims: list[ClaimResult], within: float
         source=source, section=section, n=len(compared), within=close, failed=sum(claim.failed for claim in claims),
         median_error=median(errors) if one_unit else None, worst=worst.id if worst else None,
         worst_error=worst.error if worst else None, mape_fitted=None,
-        mape_held_out=fmean(relative) if relative else None, why_not_fitted="nothing is fitted",
+        mape_held_out=fmean(relative) if relative else None, why_not_fitted=CHOSEN if section == "runs" else NOTHING_FITTED,
     )  # fmt: skip
 
 
