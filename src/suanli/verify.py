@@ -83,7 +83,8 @@ def _summary(section: str, source: str, claims: list[ClaimResult], within: float
         source=source, section=section, n=len(compared), within=close, failed=sum(claim.failed for claim in claims),
         median_error=median(errors) if one_unit else None, worst=worst.id if worst else None,
         worst_error=worst.error if worst else None, mape_fitted=None,
-        mape_held_out=fmean(relative) if relative else None, why_not_fitted=CHOSEN if section == "runs" else NOTHING_FITTED,
+        mape_held_out=fmean(relative) if relative else None,
+        why_not_fitted=CHOSEN if section == "runs" else NOTHING_FITTED,
     )  # fmt: skip
 
 
