@@ -164,8 +164,8 @@ JUNK = st.one_of(
     st.lists(st.integers(-1, 3), max_size=3), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
 )  # fmt: skip
 MORE = (
-    "layer_types head_dim sliding_window text_config vision_config attn_config ffn_config depths hidden_sizes image_size "
-    "d_model moe_layers n_layers n_heads tie_word_embeddings first_k_dense_replace no_rope_layers"
+    "layer_types head_dim sliding_window text_config vision_config attn_config ffn_config depths hidden_sizes "
+    "image_size d_model moe_layers n_layers n_heads tie_word_embeddings first_k_dense_replace no_rope_layers"
 )
 KEYS = sorted({*LLAMA, *MIXTRAL, *QWEN, *GPT2, *T5, *VIT, *MORE.split()} - {"model_type"})
 
