@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 import suanli
 from suanli.catalog.conventions import CONVENTIONS, find_convention
-from suanli.catalog.presets import find_preset, presets, read_preset
+from suanli.catalog.presets import find_preset, presets
 from suanli.count import GROUPINGS, build_ledger, count
 from suanli.errors import InputError
 from suanli.nouns.arch import Arch, Attention, Linear, Module
 from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS, Ledger
 from suanli.nouns.workload import PHASES, RECOMPUTE, Workload
 from suanli.readers.layer_expr import read_layer_expression
+from suanli.readers.preset import read_preset
 
 OPS = [name for name, convention in CONVENTIONS.items() if convention.basis == "ops"]
 PARAMS = [name for name, convention in CONVENTIONS.items() if convention.basis == "params"]

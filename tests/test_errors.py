@@ -131,14 +131,9 @@ def test_nearest_names_are_known_names(name: str, known: list[str]) -> None:
 
 
 def test_unknown_name_word_by_word() -> None:
-    problem = unknown_name(
-        "price kind", "spott", iter(["spot", "reserved"]), where="--kind", hint="See docs."
-    )
+    problem = unknown_name("price kind", "spott", iter(["spot", "reserved"]), where="--kind", hint="See docs.")
     assert isinstance(problem, errors.UnknownNameError)
-    assert (
-        str(problem)
-        == "unknown price kind 'spott' in --kind; expected one of 2 known; nearest: spot. See docs."
-    )
+    assert str(problem) == "unknown price kind 'spott' in --kind; expected one of 2 known; nearest: spot. See docs."
     assert problem.faults[0].code == "unknown_price_kind"
 
 

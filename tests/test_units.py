@@ -86,9 +86,7 @@ def test_what_is_read(text: str, kind: str, value: float) -> None:
 
 def test_the_edge_card_of_the_article() -> None:
     """5.6 TOPS at 9.3 TOPS/W draw 0.60 W."""
-    assert parse("5.6TOPS", "op_per_s") / parse("9.3TOPS/W", "op_per_s_per_w") == pytest.approx(
-        0.602, abs=5e-4
-    )
+    assert parse("5.6TOPS", "op_per_s") / parse("9.3TOPS/W", "op_per_s_per_w") == pytest.approx(0.602, abs=5e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -133,9 +131,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("value", "kind", "code"), REFUSED, ids=lambda value: str(type(value)) if value else ""
-)
+@pytest.mark.parametrize(("value", "kind", "code"), REFUSED, ids=lambda value: str(type(value)) if value else "")
 def test_what_is_refused(value: object, kind: str, code: str) -> None:
     with pytest.raises(QuantityError) as caught:
         parse(value, kind)  # type: ignore[arg-type]

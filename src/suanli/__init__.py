@@ -7,7 +7,9 @@
 124439808
 """
 
-from suanli.api import count, gpus, mfu, models, train, why
-from suanli.version import VERSION as __version__
+from suanli.api import count, gpus, mfu, models, train, verify, why
+from suanli.version import VERSION
 
-__all__ = ["__version__", "count", "gpus", "mfu", "models", "train", "why"]
+__version__ = VERSION
+
+__all__ = ["__version__", "count", "gpus", "mfu", "models", "train", "verify", "why"]

@@ -15,7 +15,7 @@ from typing import Any
 from suanli.catalog.claims import RunGroup, article_claims, counted_names, expected_counts, run_groups
 from suanli.catalog.conventions import CONVENTIONS
 from suanli.catalog.devices import find_device
-from suanli.catalog.presets import Preset, find_preset, presets, read_preset
+from suanli.catalog.presets import Preset, find_preset, presets
 from suanli.catalog.runs import published_runs
 from suanli.count import build_ledger
 from suanli.errors import unknown_name
@@ -40,6 +40,7 @@ from suanli.nouns.claim import (
 from suanli.nouns.run import PublishedRun
 from suanli.nouns.workload import Workload
 from suanli.readers.layer_expr import read_layer_expression
+from suanli.readers.preset import read_preset
 from suanli.recount import PERCENT, RULES, Recount, recount
 
 POINT = 0.01  # one point of the peak

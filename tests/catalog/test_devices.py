@@ -248,9 +248,7 @@ LEFT_OUT = {"AMD Radeon VII / gfx906", "NVIDIA H100"}
 @pytest.mark.shared
 def test_every_device_string_of_the_shared_table_is_known() -> None:
     for ours, theirs in _pairs():
-        strings = (
-            {text.strip().replace("(VF)", "") for text in theirs["aliases"].split(";")} - {""} - LEFT_OUT
-        )
+        strings = {text.strip().replace("(VF)", "") for text in theirs["aliases"].split(";")} - {""} - LEFT_OUT
         known = set(ours["device_strings"].split(";"))
         known |= {text.removeprefix("Ascend910_") for text in known}
         assert strings <= known, ours["id"]

@@ -294,9 +294,7 @@ def test_any_text_is_a_device_or_an_error_of_ours(text: str) -> None:
         assert len(str(problem)) < 700
 
 
-@given(
-    st.sampled_from(_EVERY_NAME), st.sampled_from([str.upper, str.lower, str.title]), st.sampled_from("-_ ")
-)
+@given(st.sampled_from(_EVERY_NAME), st.sampled_from([str.upper, str.lower, str.title]), st.sampled_from("-_ "))
 def test_case_and_separators_do_not_matter(name: str, change: object, separator: str) -> None:
     written = re.sub(r"[-_ ]", separator, change(name))  # type: ignore[operator]
     assert match.normalised(written) == match.normalised(name)

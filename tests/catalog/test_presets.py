@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from suanli.catalog.presets import Preset, find_preset, presets, read_preset, with_image
+from suanli.catalog.presets import Preset, find_preset, presets
 from suanli.errors import AmbiguousNameError, UnknownNameError
+from suanli.readers.preset import read_preset, with_image
 
 ALL = list(presets().values())
 FORMATS = {"hf", "decoder", "encoder-decoder", "estimate", "expression"}

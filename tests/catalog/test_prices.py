@@ -92,9 +92,7 @@ NODE_PRICES = [
 
 @pytest.mark.parametrize(("device_id", "kind", "usd"), NODE_PRICES)
 def test_every_price_of_the_reference_is_listed(device_id: str, kind: str, usd: float) -> None:
-    found = [
-        price.usd_per_gpu_hour for price in list_prices() if (price.device, price.kind) == (device_id, kind)
-    ]
+    found = [price.usd_per_gpu_hour for price in list_prices() if (price.device, price.kind) == (device_id, kind)]
     assert any(abs(value - usd) < 1e-6 for value in found)
 
 
@@ -219,11 +217,7 @@ _SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.te
 _ENTRIES = st.dictionaries(st.sampled_from(prices._REQUIRED + prices._OPTIONAL), _SCALARS)
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from(["price", "x"]), st.one_of(_SCALARS, st.lists(st.one_of(_SCALARS, _ENTRIES)))
-    )
-)
+@given(st.dictionaries(st.sampled_from(["price", "x"]), st.one_of(_SCALARS, st.lists(st.one_of(_SCALARS, _ENTRIES)))))
 def test_any_table_gives_prices_or_one_config_error(table: dict[str, object]) -> None:
     try:
         assert prices._prices(table, "file") == ()

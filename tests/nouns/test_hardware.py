@@ -95,9 +95,7 @@ def test_the_dtypes_are_those_of_the_catalogue() -> None:
 
 
 def test_a_price_in_words() -> None:
-    price = Price(
-        device="x1", kind="spot", usd_per_gpu_hour=1.25, date="2026-03", source="list", provider="Rent"
-    )
+    price = Price(device="x1", kind="spot", usd_per_gpu_hour=1.25, date="2026-03", source="list", provider="Rent")
     assert price.sentence() == "$1.25 per GPU-hour, spot, Rent, 2026-03 (list)"
     bare = Price(device="x1", kind="spot", usd_per_gpu_hour=2, date="2026", source="my contract")
     assert bare.sentence() == "$2.00 per GPU-hour, spot, 2026 (my contract)"

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from suanli.catalog.presets import presets, read_preset
+from suanli.catalog.presets import presets
 from suanli.readers.hf import READERS, read_hf_config
+from suanli.readers.preset import read_preset
 
 pytestmark = pytest.mark.torch
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from suanli.catalog.devices import find_device, list_devices, source_texts
-from suanli.catalog.presets import Preset, find_preset, presets, read_preset
+from suanli.catalog.presets import Preset, find_preset, presets
 from suanli.catalog.prices import list_prices
 from suanli.errors import Fault, InputError, shown, unknown_name
 from suanli.nouns.hardware import Device, Price
 from suanli.nouns.result import Result
+from suanli.readers.preset import read_preset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class Models:
     models: tuple[ModelRow, ...]
 
 
-def gpus(name: str | None = None, *, sort: str | None = None, filter: str | None = None) -> Result:  # noqa: A002
+def gpus(name: str | None = None, *, sort: str | None = None, filter: str | None = None) -> Result:
     """The accelerators, or the one called `name`. `filter` is text that a row holds, or `field>number`."""
     if name is not None:
         device = find_device(name, where="NAME")
@@ -64,7 +65,7 @@ def gpus(name: str | None = None, *, sort: str | None = None, filter: str | None
     )
 
 
-def models(name: str | None = None, *, sort: str | None = None, filter: str | None = None) -> Result:  # noqa: A002
+def models(name: str | None = None, *, sort: str | None = None, filter: str | None = None) -> Result:
     """The model presets, or the one called `name`."""
     if name is not None:
         found: tuple[ModelRow, ...] = (_row(find_preset(name, where="NAME")),)

@@ -6,9 +6,9 @@ from typing import Any
 
 from suanli.adapters import parse_trainable, with_lora
 from suanli.api.parts import as_asked, assumed_line, length_notes, read_convention, read_model_of, read_workload
+from suanli.api.request import Request
 from suanli.count import count as count_books
 from suanli.nouns.result import Result
-from suanli.request import Request
 
 
 def count(

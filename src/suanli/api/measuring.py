@@ -14,10 +14,10 @@ from suanli.api.parts import (
     read_recompute,
     read_workload,
 )
+from suanli.api.request import Request
 from suanli.measure import Rate, find_peak
 from suanli.measure import mfu as measure_mfu
 from suanli.nouns.result import Result
-from suanli.request import Request
 
 
 def mfu(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from suanli.api.request import Request, read_image
 from suanli.catalog.conventions import DEFAULT, find_convention
 from suanli.errors import unknown_name
 from suanli.measure import RECOMPUTE_CHOICES
@@ -13,7 +14,6 @@ from suanli.nouns.convention import Convention
 from suanli.nouns.hardware import Device
 from suanli.nouns.workload import Workload
 from suanli.readers.model import read_model
-from suanli.request import Request, read_image
 
 DEFAULT_SEQ = 2048
 

@@ -8,12 +8,13 @@ from suanli.api.counting import count
 from suanli.api.measuring import mfu
 from suanli.api.training import train
 from suanli.errors import Fault, InputError, unknown_name
+from suanli.formulas import all_formulas
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
 from suanli.why import QUANTITIES, explain_count, explain_formula, explain_mfu, explain_train, known_ids
 
 
-def why(id: str, model: Any = None, **options: Any) -> Result:  # noqa: A002
+def why(id: str, model: Any = None, **options: Any) -> Result:
     """Formula, legend and source of a quantity or formula; with a model, the numbers put in.
 
     `options` are those of the quantity's verb. Raises UnknownNameError with the nearest ids.
@@ -77,3 +78,14 @@ def _explained(id_: str, verb: str, base: Result) -> Why:
             )
         )
     return found
+
+
+def reasons_known() -> Result:
+    """Every id `why` answers, with what it is."""
+    rows = {quantity.id: quantity.doc for quantity in QUANTITIES.values()}
+    rows |= {formula.id: formula.doc for formula in all_formulas().values() if formula.id not in rows}
+    found = Why(
+        id="ids", doc="quantities of a model, then formulas", formula="", source="the registry", legend={},
+        values=rows,
+    )  # fmt: skip
+    return Result(kind="why", inputs={}, result=found)

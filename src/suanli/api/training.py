@@ -15,6 +15,7 @@ from suanli.api.parts import (
     read_recompute,
     read_workload,
 )
+from suanli.api.request import Request
 from suanli.catalog.prices import find_price
 from suanli.errors import SuanliError
 from suanli.measure import PUBLISHED_SELECTIVE, find_peak
@@ -26,7 +27,6 @@ from suanli.nouns.result import Result
 from suanli.plan.train import Budget
 from suanli.plan.train import train as plan_train
 from suanli.plan.typical import typical_mfu
-from suanli.request import Request
 
 
 def train(

@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from suanli.errors import AmbiguousNameError, Fault, UnknownNameError, nearest_names, shown
-from suanli.nouns.arch import Arch
 
 SHOWN_CANDIDATES = 8
 
@@ -132,42 +131,3 @@ def _unknown(name: str, where: str) -> UnknownNameError:
             hint="`suanli models` lists the presets.",
         )
     )
-
-
-def read_preset(preset: Preset, image: tuple[int, ...] | None = None) -> Arch:
-    """The architecture of a preset, with its source; `image` is the picture's height and width."""
-    from dataclasses import replace  # noqa: PLC0415
-
-    arch = _read(preset, image)
-    notes = (*arch.notes, preset.notes) if preset.notes else arch.notes
-    return replace(
-        arch,
-        title=preset.title,
-        task=preset.task or arch.task,
-        sources=(preset.source,),
-        notes=notes,
-        max_positions=preset.max_positions or arch.max_positions,
-    )
-
-
-def _read(preset: Preset, image: tuple[int, ...] | None) -> Arch:
-    from suanli.readers import layer_expr, paper  # noqa: PLC0415
-    from suanli.readers.hf import read_hf_config  # noqa: PLC0415
-
-    where = f"preset {preset.name}"
-    if preset.format == "expression":
-        return layer_expr.read_layer_expression(preset.config["expression"], preset.name, image)
-    config = with_image(preset.config, image)
-    if preset.format == "hf":
-        return read_hf_config(config, preset.name, where)
-    return paper.READERS[preset.format](config, preset.name, where)
-
-
-def with_image(config: Mapping[str, Any], image: tuple[int, ...] | None) -> Mapping[str, Any]:
-    """The same config for another picture size."""
-    if image is None:
-        return config
-    changed: dict[str, Any] = {**config, "image_size": list(image)}
-    if isinstance(config.get("vision_config"), Mapping):
-        changed["vision_config"] = {**config["vision_config"], "image_size": list(image)}
-    return changed

@@ -34,9 +34,10 @@ def full_pairs(queries: int, keys: int) -> int:
 
 
 @formula(unit="pairs", expression="T·(2S − T)/2;  S²/2 when T = S", source="a causal mask without its diagonal's half")
-def half_pairs(queries: int, keys: int) -> Fraction:
+def half_pairs(queries: int, keys: int) -> Fraction | float:
     """Half of the square, as trainers halve it; half a pair where S is odd, so exact only as a fraction."""
-    return Fraction(queries * (2 * keys - queries), 2)
+    twice = queries * (2 * keys - queries)
+    return Fraction(twice, 2) if isinstance(twice, int) else twice / 2
 
 
 @formula(

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from suanli.catalog.presets import find_preset, read_preset, with_image
+from suanli.catalog.presets import find_preset
 from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
 from suanli.nouns.arch import Arch
 from suanli.readers import files, hub, layer_expr
 from suanli.readers.hf import read_hf_config
+from suanli.readers.preset import read_preset, with_image
 
 LATER = ("torch:", "jax:", "keras:")
 HEADERS = (".onnx", ".safetensors", ".gguf")

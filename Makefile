@@ -1,0 +1,63 @@
+# Each target sets up what it needs in .venv; a second call installs nothing.
+#   make run        account for a real run: Llama-3.1-405B on 16,384 H100
+#   make test       lint, types, layers, tests
+#   make test-full  the same with every slow differential test
+#   make docs       regenerate what the documentation takes from the code
+#   make lint       style, types, layers only
+#   make bench      the benchmarks, beside other counters
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(VENV)/.core
+TEST := $(VENV)/.test
+BENCH := $(VENV)/.bench
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+JOBS ?= 2
+
+.PHONY: run test test-full docs lint bench clean
+
+run: $(CORE)
+	@$(BIN)/python examples/llama_3_1_405b.py
+
+test: lint
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+test-full: lint
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m ""
+
+lint: $(TEST)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache --verbose > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
+	@echo "style, types and layers hold"
+
+docs: $(CORE)
+	@$(BIN)/python scripts/make_docs.py
+
+bench: $(BENCH)
+	@$(BIN)/python benchmarks/count.py
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Suanli needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }
+	@echo "making $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
+
+$(CORE): pyproject.toml | $(VENV)/bin/python
+	@echo "installing Suanli …"
+	@$(PIP) install -e .
+	@touch $@
+
+$(TEST): $(CORE)
+	@echo "installing what the tests need (torch and transformers among them: a few minutes) …"
+	@$(PIP) install -e '.[test]'
+	@touch $@
+
+$(BENCH): $(TEST)
+	@echo "installing the counters the benchmark compares with …"
+	@$(PIP) install -e '.[compare]'
+	@touch $@
+
+clean:
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,5 @@
+"""`python -m suanli`."""
+
+from suanli.cli import main
+
+main()

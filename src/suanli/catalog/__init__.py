@@ -1,0 +1,1 @@
+"""Facts with sources: accelerators, nodes, prices, model presets, conventions, published runs and claims."""

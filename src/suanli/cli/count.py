@@ -1,0 +1,63 @@
+"""`suanli count`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from suanli import api
+from suanli.cli.options import (
+    Batch,
+    Convention,
+    Dtype,
+    Image,
+    Json,
+    Model,
+    Output,
+    Params,
+    Seq,
+    Text,
+    complete_dtype,
+    text_option,
+)
+from suanli.cli.run import never, run
+
+By = Annotated[str, text_option("--by", "Rows of the table: module, kind, layer or pass.", metavar="WHAT")]
+Phase = Annotated[Text, text_option("--phase", "forward (default), train, prefill or decode.", metavar="PHASE")]
+KvLen = Annotated[Text, text_option("--kv-len", "Keys a decoded token sees. Default: --seq.", metavar="N")]
+KvDtype = Annotated[Text, text_option("--kv-dtype", "Dtype of the KV cache.", complete=complete_dtype)]
+Optimizer = Annotated[Text, text_option("--optimizer", "adamw (default), sgd, muon, adamw-8bit …", metavar="NAME")]
+Recompute = Annotated[Text, text_option("--recompute", "none (default), selective or full.", metavar="POLICY")]
+Trainable = Annotated[Text, text_option("--trainable", "all (default), or lora:r=16,targets=q_proj+v_proj.")]
+
+
+def command(
+    model: Model,
+    seq: Seq = None,
+    batch: Batch = None,
+    phase: Phase = None,
+    kv_len: KvLen = None,
+    image: Image = None,
+    dtype: Dtype = None,
+    kv_dtype: KvDtype = None,
+    optimizer: Optimizer = None,
+    recompute: Recompute = None,
+    convention: Convention = None,
+    by: By = "module",
+    trainable: Trainable = None,
+    params: Params = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Count parameters, FLOPs, MACs and bytes of a model.
+
+    Example: suanli count llama-3.1-8b --seq 8192 --phase train
+    """
+    run(
+        lambda: api.count(
+            model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, dtype=dtype, kv_dtype=kv_dtype,
+            optimizer=optimizer, recompute=recompute, convention=convention, by=by, trainable=trainable, params=params,
+        ),
+        as_json=json,
+        output=output,
+        failed=never,
+    )  # fmt: skip

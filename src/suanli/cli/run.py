@@ -1,0 +1,74 @@
+"""Runs a verb for the command line: result or error to screen, JSON or file; exit code 0, 1 or 2."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from suanli.errors import SuanliError
+from suanli.nouns.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH_WITHOUT_TERMINAL = 120
+
+
+def run(verb: Callable[[], Result], *, as_json: bool, output: Path | None, failed: Callable[[Result], bool]) -> None:
+    """Call the verb, show what it gives. `failed` says whether a result means exit code 1."""
+    try:
+        if output is not None:
+            from suanli.report.files import check_suffix  # noqa: PLC0415  loaded only where a file is asked for
+
+            check_suffix(output)
+        result = verb()
+        show(result, as_json=as_json, output=output)
+    except SuanliError as problem:
+        show_error(problem, as_json=as_json)
+        raise typer.Exit(problem.exit_code) from problem
+    if failed(result):
+        raise typer.Exit(1)
+
+
+def never(_: Result) -> bool:
+    """A verb whose result cannot fail."""
+    return False
+
+
+def show(result: Result, *, as_json: bool, output: Path | None) -> None:
+    """The result on stdout, as a file, or both."""
+    if output is not None:
+        from suanli.report.files import write_result  # noqa: PLC0415
+
+        write_result(result, output)
+    if as_json:
+        sys.stdout.write(result.to_json() + "\n")
+    elif output is not None:
+        sys.stderr.write(f"wrote {output}\n")
+    else:
+        from suanli.report import document_of  # noqa: PLC0415
+        from suanli.report.text import print_document  # noqa: PLC0415
+
+        print_document(document_of(result), console())
+
+
+def console() -> Console:
+    """The terminal, at its width; a fixed one where the output is no terminal."""
+    from rich.console import Console  # noqa: PLC0415  not for --json
+
+    width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
+    return Console(width=width, highlight=False)
+
+
+def show_error(problem: SuanliError, *, as_json: bool) -> None:
+    """Every fault, a line each, on stderr; or the JSON error on stdout."""
+    if as_json:
+        sys.stdout.write(json.dumps(problem.to_dict(), ensure_ascii=False, indent=2) + "\n")
+        return
+    for fault in problem.faults:
+        sys.stderr.write(f"error: {fault.sentence()}\n")

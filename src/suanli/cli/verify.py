@@ -1,0 +1,20 @@
+"""`suanli verify`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from suanli import api
+from suanli.cli.options import Json, Output, Text, text_option
+from suanli.cli.run import run
+
+Only = Annotated[Text, text_option("--only", "articles, runs or models. Default: all of them.", metavar="SECTION")]
+Full = Annotated[bool, text_option("--all", "Print every claim, not only those that do not simply hold.")]
+
+
+def command(only: Only = None, all_: Full = False, json: Json = False, output: Output = None) -> None:
+    """Reproduce published numbers; print the agreement by source. Exit code 1 when a claim that should hold does not.
+
+    Example: suanli verify --only runs
+    """
+    run(lambda: api.verify(only, every=all_), as_json=json, output=output, failed=lambda result: not result.ok)

@@ -1,0 +1,46 @@
+"""A preset of the catalogue as an architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from suanli.catalog.presets import Preset
+from suanli.nouns.arch import Arch
+from suanli.readers import layer_expr, paper
+from suanli.readers.hf import read_hf_config
+
+
+def read_preset(preset: Preset, image: tuple[int, ...] | None = None) -> Arch:
+    """The architecture of a preset, with its source; `image` is the picture's height and width."""
+    arch = _read(preset, image)
+    notes = (*arch.notes, preset.notes) if preset.notes else arch.notes
+    return replace(
+        arch,
+        title=preset.title,
+        task=preset.task or arch.task,
+        sources=(preset.source,),
+        notes=notes,
+        max_positions=preset.max_positions or arch.max_positions,
+    )
+
+
+def _read(preset: Preset, image: tuple[int, ...] | None) -> Arch:
+    where = f"preset {preset.name}"
+    if preset.format == "expression":
+        return layer_expr.read_layer_expression(preset.config["expression"], preset.name, image)
+    config = with_image(preset.config, image)
+    if preset.format == "hf":
+        return read_hf_config(config, preset.name, where)
+    return paper.READERS[preset.format](config, preset.name, where)
+
+
+def with_image(config: Mapping[str, Any], image: tuple[int, ...] | None) -> Mapping[str, Any]:
+    """The same config for another picture size."""
+    if image is None:
+        return config
+    changed: dict[str, Any] = {**config, "image_size": list(image)}
+    if isinstance(config.get("vision_config"), Mapping):
+        changed["vision_config"] = {**config["vision_config"], "image_size": list(image)}
+    return changed

@@ -1,0 +1,126 @@
+"""Results in files, by suffix: `.json`, `.csv`, `.md`. Written beside the target, then renamed: never half a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names, shown
+from suanli.nouns.result import Result
+from suanli.report.document import Block, Document, Facts, Lines
+from suanli.report.pages import document_of
+
+LATER = (".html", ".svg", ".png")
+
+
+def as_json(result: Result) -> str:
+    """The JSON envelope."""
+    return result.to_json() + "\n"
+
+
+def as_csv(result: Result) -> str:
+    """The tables of the report, one after another with an empty line between."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for index, table in enumerate(document_of(result).tables()):
+        if index:
+            out.write("\n")
+        writer.writerow(table.columns)
+        writer.writerows(table.rows)
+    return out.getvalue()
+
+
+def as_markdown(result: Result) -> str:
+    """The report in Markdown."""
+    document: Document = document_of(result)
+    parts = [f"# {document.headline}"]
+    for block in document.blocks:
+        body = _markdown(block)
+        if body:
+            parts.append(f"## {block.title}\n\n{body}" if block.title else body)
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown(block: Block) -> str:
+    if isinstance(block, Lines):
+        return "\n".join(f"- {_cell(line)}" for line in block.lines)
+    if isinstance(block, Facts):
+        return _grid(("", "", ""), block.rows, (False, True, False))
+    right = tuple(block.aligned_right(index) for index in range(len(block.columns)))
+    return _grid(block.columns, block.rows, right)
+
+
+def _grid(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], right: tuple[bool, ...]) -> str:
+    if not rows:
+        return ""
+    rule = ["---:" if flush else "---" for flush in right]
+    lines = [columns, tuple(rule), *(tuple(_cell(cell) for cell in row) for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+WRITERS: dict[str, Callable[[Result], str]] = {".json": as_json, ".csv": as_csv, ".md": as_markdown}
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Write the result in the format its suffix names. Raises InputError for others, UnreadableFileError on failure."""
+    writer = WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise _unknown_suffix(path)
+    write_text(path, writer(result))
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a file that could not be written before any work is done."""
+    if path.suffix.lower() not in WRITERS:
+        raise _unknown_suffix(path)
+
+
+def _unknown_suffix(path: Path) -> InputError:
+    later = path.suffix.lower() in LATER
+    return InputError(
+        Fault(
+            code="unknown_format",
+            message="this version writes no such file" if later else "the suffix names no format",
+            where="--output",
+            got=shown(path.name),
+            expected="a file ending in " + ", ".join(WRITERS),
+            nearest=() if later else nearest_names(path.suffix, WRITERS),
+        )
+    )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            Path(name).chmod(0o666 & ~_umask())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as problem:
+        raise UnreadableFileError(
+            Fault(
+                code="cannot_write",
+                message="the file cannot be written",
+                where=str(path),
+                got=problem.strerror or type(problem).__name__,
+            )
+        ) from problem
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

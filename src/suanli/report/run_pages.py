@@ -1,0 +1,109 @@
+"""The reports of `mfu` and `train`."""
+
+from __future__ import annotations
+
+from suanli.nouns.measures import Mfu, Peak, TrainPlan, Utilisation
+from suanli.nouns.result import Result
+from suanli.report.common import NOT_GIVEN, closing, exact
+from suanli.report.document import Document, Facts, Table
+from suanli.units import (
+    TERA,
+    format_bytes,
+    format_count,
+    format_exact,
+    format_flop_per_s,
+    format_flops,
+    format_percent,
+    format_usd,
+)
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """A utilisation, or n/a."""
+    return NOT_GIVEN if value is None else format_percent(value, digits)
+
+
+def peak_words(peak: Peak) -> str:
+    """`989.4 dense bf16 h100-sxm`: in TFLOP/s, as printed beside an MFU."""
+    return f"{peak.flop_per_s / TERA:,.6g} dense {peak.dtype} {peak.device or 'given'}"
+
+
+def mfu_headline(found: Mfu) -> str:
+    """`MFU 41.6 % [causal, 989.4 dense bf16 h100-sxm] (palm 49.4 %)`."""
+    other = "causal" if found.convention == "palm" else "palm"
+    beside = found.by_convention.get(other)
+    second = f" ({other} {percent(beside.mfu, 1)})" if beside else ""
+    return f"MFU {percent(found.mfu, 1)} [{found.convention}, {peak_words(found.peak)}]{second}"
+
+
+def mfu_document(result: Result) -> Document:
+    """The utilisation, every common convention beside it, and what it was measured from."""
+    found: Mfu = result.result
+    rows = [
+        ("MFU", percent(found.mfu), found.reason or f"model FLOPs, convention {found.convention}"),
+        ("HFU", percent(found.hfu), f"recompute {found.recompute}"),
+        ("achieved", format_flop_per_s(found.achieved_flop_per_s), "model FLOPs of one GPU"),
+        ("peak", format_flop_per_s(found.peak_flop_per_s), found.peak.source),
+        ("tokens/s", exact(round(found.tokens_per_second, 3)), f"{found.gpus:,} GPUs together"),
+        ("tokens/s a GPU", exact(round(found.tokens_per_second_per_gpu, 3)), ""),
+    ]
+    if found.memory_utilisation is not None and found.memory_bytes:
+        rows.append(("memory", percent(found.memory_utilisation), f"of {format_bytes(found.memory_bytes)}"))
+    return Document(mfu_headline(found), (Facts("Utilisation", tuple(rows)), _conventions(found), *closing(result)))
+
+
+def _conventions(found: Mfu) -> Table:
+    rows = tuple(_convention_row(name, view) for name, view in found.by_convention.items())
+    columns = ("convention", "GFLOP/token", "MFU", "HFU")
+    return Table("The same run under each convention", columns, rows)
+
+
+def _convention_row(name: str, view: Utilisation) -> tuple[str, str, str, str]:
+    return name, f"{view.flops_per_token / 1e9:,.3f}", percent(view.mfu), percent(view.hfu)
+
+
+def train_document(result: Result) -> Document:
+    """FLOPs, time, money and energy."""
+    plan: TrainPlan = result.result
+    days = "" if plan.days is None else f": {format_exact(round(plan.days, 2))} days"
+    gpus = "" if plan.gpus is None else f" on {plan.gpus:,} GPUs"
+    headline = f"{plan.model} on {format_count(plan.tokens)} tokens{gpus}{days}"
+    return Document(headline, (_work(plan), _time(plan), _bill(plan), *closing(result)))
+
+
+def _work(plan: TrainPlan) -> Facts:
+    rows = [
+        ("model FLOPs", format_flops(plan.flops, 5), f"{plan.flops:.5e}"),
+        ("hardware FLOPs", format_flops(plan.hardware_flops, 5), f"{plan.hardware_flops:.5e}"),
+        ("6N·tokens", format_flops(plan.ideal["6n"], 5), f"{plan.ideal['6n']:.5e}, N = {plan.params:,}"),
+        ("8N·tokens", format_flops(plan.ideal["8n"], 5), f"{plan.ideal['8n']:.5e}, full recompute"),
+    ]
+    return Facts("Work", tuple(rows))
+
+
+def _time(plan: TrainPlan) -> Facts:
+    reasons = plan.reasons
+    rows = [
+        ("MFU", percent(plan.mfu), reasons.get("mfu", plan.peak.source if plan.peak else "")),
+        ("HFU", percent(plan.hfu), reasons.get("hfu", "")),
+        ("GPU-hours", exact(round(plan.gpu_hours)), "productive"),
+        ("GPU-days", exact(round(plan.gpu_days)), "productive"),
+        ("goodput", format_percent(plan.goodput), "useful part of wall time"),
+        ("GPU-hours paid", exact(round(plan.gpu_hours_paid)), "productive / goodput"),
+        ("GPUs", NOT_GIVEN if plan.gpus is None else exact(plan.gpus), ""),
+        ("days", NOT_GIVEN if plan.days is None else f"{plan.days:,.2f}", reasons.get("days", "wall time")),
+        ("tokens/s a GPU", f"{plan.tokens_per_second_per_gpu:,.1f}", "while running"),
+    ]
+    return Facts("Time", tuple(rows))
+
+
+def _bill(plan: TrainPlan) -> Facts:
+    reasons = plan.reasons
+    energy = NOT_GIVEN if plan.energy_kwh is None else f"{plan.energy_kwh:,.0f} kWh"
+    carbon = NOT_GIVEN if plan.co2_kg is None else f"{plan.co2_kg:,.0f} kg"
+    rows = (
+        ("cost", NOT_GIVEN if plan.cost_usd is None else format_usd(plan.cost_usd), reasons.get("cost_usd", "")),
+        ("energy", energy, reasons.get("energy_kwh", "")),
+        ("CO₂", carbon, reasons.get("co2_kg", "")),
+    )
+    return Facts("Bill", rows)

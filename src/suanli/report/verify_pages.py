@@ -1,0 +1,123 @@
+"""The report of `verify`."""
+
+from __future__ import annotations
+
+from suanli.nouns.claim import (
+    ARTICLE_WRONG,
+    DIFFERS,
+    FAILS,
+    FLAGGED,
+    HOLDS,
+    REPRODUCED,
+    ClaimResult,
+    SourceSummary,
+    Verification,
+)
+from suanli.nouns.result import Result
+from suanli.report.common import NOT_GIVEN
+from suanli.report.document import Block, Document, Lines, Table
+from suanli.units import format_exact
+
+WORST_SHOWN = 12
+_SILENT = (HOLDS, REPRODUCED)  # what needs no line of its own
+
+
+def verify_document(result: Result) -> Document:
+    """Agreement by source; then the claims that do not simply hold, articles in full; then what was not recomputed."""
+    found: Verification = result.result
+    every = bool(result.inputs.get("all"))
+    counts = ", ".join(f"{number:,} {status}" for status, number in found.by_status().items())
+    verdict = "all claims hold" if result.ok else f"{len(found.failed)} claims FAIL"
+    blocks: list[Block] = [_summary(found)]
+    for section in dict.fromkeys(row.section for row in found.summary):
+        blocks += _section(section, [claim for claim in found.claims if claim.section == section], every)
+    blocks.append(_not_recomputed(found))
+    return Document(f"{verdict}: {counts}", tuple(blocks))
+
+
+def _summary(found: Verification) -> Table:
+    rows = tuple(_summary_row(row) for row in found.summary)
+    columns = ("source", "section", "n", "within", "failed", "median |error|", "worst", "its error")
+    right = (False, False, True, True, True, True, False, True)
+    return Table("Agreement by source (nothing is fitted; errors of runs in points of the peak)", columns, rows, right)
+
+
+def _summary_row(row: SourceSummary) -> tuple[str, ...]:
+    points = row.section == "runs"
+    return (
+        row.source,
+        row.section,
+        f"{row.n:,}",
+        "" if row.within is None else f"{row.within:,}",
+        f"{row.failed:,}" if row.failed else "",
+        _error(row.median_error, points),
+        row.worst or "" if row.worst_error else "",
+        _error(row.worst_error, points) if row.worst_error else "",
+    )
+
+
+def _error(value: float | None, points: bool) -> str:
+    if value is None:
+        return ""
+    return f"{value * 100:.3f}" if points else f"{value:.3g}"
+
+
+def _section(section: str, claims: list[ClaimResult], every: bool) -> list[Block]:
+    if section == "articles":
+        return [_claims("Articles, number by number", claims), *_why(claims)]
+    failed = [claim for claim in claims if claim.status == FAILS]
+    if section == "runs":
+        odd = [claim for claim in claims if claim.status in (DIFFERS, FLAGGED) and claim.error is not None]
+        shown = claims if every else sorted(odd, key=lambda claim: -abs(claim.error or 0))[:WORST_SHOWN]
+        title = (
+            "Published runs" if every else "Runs furthest from what was printed (flagged rows contradict themselves)"
+        )
+        return [_claims("Failed", failed), _claims(title, shown)]
+    shown = claims if every else [claim for claim in claims if claim.status not in (*_SILENT, FAILS)]
+    return [_claims("Failed", failed), _claims(section.capitalize(), shown)]
+
+
+def _claims(title: str, claims: list[ClaimResult]) -> Table:
+    rows = tuple(
+        (
+            claim.source,
+            claim.statement,
+            NOT_GIVEN if claim.article is None else shown(claim.article),
+            NOT_GIVEN if claim.expected is None else shown(claim.expected),
+            NOT_GIVEN if claim.got is None else shown(claim.got),
+            claim.status,
+        )
+        for claim in claims
+    )
+    columns = ("source", "statement", "printed", "right", "ours", "status")
+    return Table(title, columns, rows, (False, False, True, True, True, False))
+
+
+def shown(value: float) -> str:
+    """A figure with all the digits a table has room for."""
+    if abs(value) >= 1e15 or (value and abs(value) < 1e-4):
+        return f"{value:.7g}"
+    return format_exact(value) if float(value).is_integer() else f"{value:,.8g}"
+
+
+def _why(claims: list[ClaimResult]) -> list[Block]:
+    lines = tuple(
+        f"{claim.source}: {claim.statement}: {claim.why}"
+        for claim in claims
+        if claim.why and claim.status == ARTICLE_WRONG
+    )
+    others = tuple(
+        f"{claim.source}: {claim.statement} ({claim.status}): {claim.why}"
+        for claim in claims
+        if claim.why and claim.status not in (*_SILENT, ARTICLE_WRONG)
+    )
+    return [Lines("Where the articles are wrong, and why", lines), Lines("Without a number to check", others)]
+
+
+def _not_recomputed(found: Verification) -> Lines:
+    lines = tuple(
+        f"{row.source}: " + "; ".join(f"{count} {why}" for why, count in row.not_recomputed.items())
+        for row in found.summary
+        if row.not_recomputed and row.source == "all"
+    )
+    return Lines("Rows with nothing to compare", lines)
