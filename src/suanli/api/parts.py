@@ -80,9 +80,9 @@ def read_workload(
             continue
         values[name] = request.whole(name, value, default) if name in LENGTHS else request.word(name, value, default)
     values |= fixed or {}
-    if any(values[name] is None for name in ("seq", "batch") if name in values):
-        return None  # its fault is already recorded
-    return request.attempt(lambda: Workload(**values))
+    # a None is a fault already recorded; 1 stands in so that the other fields are still checked
+    sound: dict[str, Any] = {name: 1 if value is None else value for name, value in values.items()}
+    return request.attempt(lambda: Workload(**sound))
 
 
 def _seq(request: Request, arch: Arch | None, seq: Any) -> int | None:

@@ -41,7 +41,8 @@ def _device_row(device: Device) -> tuple[str, ...]:
 
 def _one_device(result: Result, device: Device) -> Document:
     peaks = tuple(
-        (name, f"{_tera(value)} TFLOP/s", "dense, one package") for name, value in device.peaks_flop_per_s.items()
+        (name, f"{_tera(value)} {'TOP/s' if name.startswith('int') else 'TFLOP/s'}", "dense, one package")
+        for name, value in device.peaks_flop_per_s.items()
     )
     formulas = tuple((name, text, "formula, refused for MFU") for name, text in device.formulas.items())
     memory = device.memory_bytes
@@ -64,7 +65,7 @@ def _one_device(result: Result, device: Device) -> Document:
         f"{device.name} ({device.short_id})",
         (
             Facts("Peaks", peaks + formulas),
-            Facts("Facts", facts),
+            Facts("Facts", facts, right=False),
             Lines("Prices seen", prices),
             Lines("Notes", (*device.notes, *result.notes)),
             Lines("Sources", result.sources),
@@ -103,4 +104,4 @@ def _one_model(result: Result) -> Document:
         ("date", row.date or NOT_GIVEN, ""),
     )
     notes = (row.notes,) if row.notes else ()
-    return Document(row.title, (Facts("", facts), Lines("Notes", notes), *closing(result)))
+    return Document(row.title, (Facts("", facts, right=False), Lines("Notes", notes), *closing(result)))

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Facts:
-    """Label, value, remark; one a line, aligned."""
+    """Label, value, remark; one a line. Values are set flush right where they are numbers (`right`)."""
 
     title: str
     rows: tuple[tuple[str, str, str], ...]
+    right: bool = True
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN, closing, exact
 from suanli.report.document import Document, Facts, Table
 from suanli.units import (
+    GIGA,
     TERA,
     format_bytes,
     format_count,
@@ -44,7 +45,11 @@ def mfu_document(result: Result) -> Document:
         ("HFU", percent(found.hfu), f"recompute {found.recompute}"),
         ("achieved", format_flop_per_s(found.achieved_flop_per_s), "model FLOPs of one GPU"),
         ("peak", format_flop_per_s(found.peak_flop_per_s), found.peak.source),
-        ("tokens/s", exact(round(found.tokens_per_second, 3)), f"{found.gpus:,} GPUs together"),
+        (
+            "tokens/s",
+            exact(round(found.tokens_per_second, 3)),
+            "one GPU" if found.gpus == 1 else f"{found.gpus:,} GPUs together",
+        ),
         ("tokens/s a GPU", exact(round(found.tokens_per_second_per_gpu, 3)), ""),
     ]
     if found.memory_utilisation is not None and found.memory_bytes:
@@ -59,7 +64,7 @@ def _conventions(found: Mfu) -> Table:
 
 
 def _convention_row(name: str, view: Utilisation) -> tuple[str, str, str, str]:
-    return name, f"{view.flops_per_token / 1e9:,.3f}", percent(view.mfu), percent(view.hfu)
+    return name, f"{view.flops_per_token / GIGA:,.3f}", percent(view.mfu), percent(view.hfu)
 
 
 def train_document(result: Result) -> Document:
@@ -84,8 +89,8 @@ def _work(plan: TrainPlan) -> Facts:
 def _time(plan: TrainPlan) -> Facts:
     reasons = plan.reasons
     rows = [
-        ("MFU", percent(plan.mfu), reasons.get("mfu", plan.peak.source if plan.peak else "")),
-        ("HFU", percent(plan.hfu), reasons.get("hfu", "")),
+        ("MFU", percent(plan.mfu), reasons.get("mfu", "assumed, see Notes" if _assumed(plan, "MFU") else "as given")),
+        ("HFU", percent(plan.hfu), reasons.get("hfu", f"of {peak_words(plan.peak)}" if plan.peak else "")),
         ("GPU-hours", exact(round(plan.gpu_hours)), "productive"),
         ("GPU-days", exact(round(plan.gpu_days)), "productive"),
         ("goodput", format_percent(plan.goodput), "useful part of wall time"),
@@ -95,6 +100,10 @@ def _time(plan: TrainPlan) -> Facts:
         ("tokens/s a GPU", f"{plan.tokens_per_second_per_gpu:,.1f}", "while running"),
     ]
     return Facts("Time", tuple(rows))
+
+
+def _assumed(plan: TrainPlan, name: str) -> bool:
+    return any(each.name == name for each in plan.assumed)
 
 
 def _bill(plan: TrainPlan) -> Facts:

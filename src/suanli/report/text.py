@@ -10,6 +10,8 @@ from rich.text import Text
 
 from suanli.report.document import Block, Document, Facts, Lines, Table
 
+FIRST_COLUMN_WHOLE = 52  # names up to this long are not broken over lines
+
 
 def print_document(document: Document, console: Console) -> None:
     """Print headline and blocks."""
@@ -36,7 +38,7 @@ def _body(block: Block) -> RichTable | Text:
 def _facts(block: Facts) -> RichTable:
     grid = RichTable.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
-    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(justify="right" if block.right else "left", no_wrap=block.right, overflow="fold")
     grid.add_column(style="dim", overflow="fold")
     for label, value, remark in block.rows:
         grid.add_row(escape(label), escape(value), escape(remark))
@@ -47,7 +49,9 @@ def _table(block: Table) -> RichTable:
     table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
     for index, name in enumerate(block.columns):
         right = block.aligned_right(index)
-        table.add_column(escape(name), justify="right" if right else "left", overflow="fold", no_wrap=right)
+        longest = max((len(row[index]) for row in block.rows), default=0)
+        whole = right or (index == 0 and longest <= FIRST_COLUMN_WHOLE)
+        table.add_column(escape(name), justify="right" if right else "left", overflow="fold", no_wrap=whole)
     for row in block.rows:
         table.add_row(*(escape(cell) for cell in row))
     return table
