@@ -16,7 +16,8 @@ from suanli.catalog.conventions import CONVENTIONS, find_convention
 from suanli.catalog.presets import find_preset, presets
 from suanli.count import GROUPINGS, build_ledger, count
 from suanli.errors import InputError
-from suanli.nouns.arch import Arch, Attention, Linear, Module
+from suanli.nouns.arch import Arch, Module
+from suanli.nouns.layers import Attention, Linear
 from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS, Ledger
 from suanli.nouns.workload import PHASES, RECOMPUTE, Workload
 from suanli.readers.layer_expr import read_layer_expression

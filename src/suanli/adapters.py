@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from suanli.errors import Fault, InputError, nearest_names, shown
-from suanli.nouns.arch import Arch, Layer, Linear, Module
+from suanli.nouns.arch import Arch, Module
+from suanli.nouns.layers import Layer, Linear
 
 ALL_LINEAR = "all"
 MAX_RANK = 1_000_000

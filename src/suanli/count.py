@@ -12,20 +12,10 @@ from dataclasses import dataclass, replace
 from suanli.errors import Fault, InputError, unknown_name
 from suanli.footprint import footprint
 from suanli.formulas import all_formulas, counting, gpt
-from suanli.nouns.arch import (
-    Arch,
-    Attention,
-    Embedding,
-    Layer,
-    Linear,
-    LinearAttention,
-    Module,
-    Placed,
-    Similarity,
-    split_first,
-)
+from suanli.nouns.arch import Arch, Module, Placed, split_first
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count, CountRow, FlopCounts, ParamCounts
+from suanli.nouns.layers import Attention, Embedding, Layer, Linear, LinearAttention, Opaque, Similarity
 from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS, Ledger, Op, Uncounted
 from suanli.nouns.workload import DTYPE_BITS, RECOMPUTE, Workload
 from suanli.units import BITS_PER_BYTE, FLOPS_PER_MAC
@@ -64,6 +54,8 @@ def backward_multiple(layer: Layer, input_needs_grad: bool, convention: Conventi
         return 2
     if isinstance(layer, Attention | LinearAttention | Similarity):
         return 2 * int(input_needs_grad)
+    if isinstance(layer, Opaque):
+        return 2  # a whole model of unknown shape, its embedding included: every product inside has both gradients
     weight = layer.trainable and not (isinstance(layer, Embedding))
     return int(input_needs_grad) + int(weight)
 

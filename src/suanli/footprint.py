@@ -10,21 +10,10 @@ from __future__ import annotations
 from math import prod
 
 from suanli.formulas import memory
-from suanli.nouns.arch import (
-    Arch,
-    Attention,
-    Conv,
-    Elementwise,
-    Experts,
-    Layer,
-    Linear,
-    LinearAttention,
-    Norm,
-    Placed,
-    Recurrent,
-)
+from suanli.nouns.arch import Arch, Placed
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import ByteCounts
+from suanli.nouns.layers import Attention, Conv, Elementwise, Experts, Layer, Linear, LinearAttention, Norm, Recurrent
 from suanli.nouns.workload import DTYPE_BITS, OPTIMIZER_MOMENTS, Workload
 from suanli.units import BITS_PER_BYTE
 from suanli.work import Product, Setting, product

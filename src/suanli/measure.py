@@ -15,7 +15,7 @@ from suanli.nouns.hardware import Device
 from suanli.nouns.ledger import RECOMPUTE_PASS
 from suanli.nouns.measures import Mfu, Peak, Utilisation
 from suanli.nouns.workload import Workload, option
-from suanli.units import GIGA, format_flop_per_s
+from suanli.units import format_flop_per_s
 
 PUBLISHED_SELECTIVE = "selective-published"
 SELECTIVE_PUBLISHED_MULTIPLE = 3  # eq. 8 of arXiv:2205.05198 charges three times the recompute it describes
@@ -180,9 +180,3 @@ def _too_high(ratio: float, peak: Peak) -> str:
         "--gpus counts all GPUs of the measured rate, that the rate is of the whole step, and that the GPU and dtype "
         "are those of the run"
     )
-
-
-def peak_sentence(peak: Peak) -> str:
-    """`989.4 dense bf16 H100 SXM`, as printed beside an MFU."""
-    where = peak.device or "given"
-    return f"{peak.flop_per_s / (GIGA * 1000):,.4g} dense {peak.dtype} {where}"

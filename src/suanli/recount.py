@@ -14,8 +14,9 @@ from suanli.count import build_ledger
 from suanli.formulas.counting import ideal_flops, linear_flops
 from suanli.formulas.gpt import gpt_hardware_flops_full, gpt_model_flops
 from suanli.formulas.running import utilisation
-from suanli.nouns.arch import Arch, Attention, Layer, Module
+from suanli.nouns.arch import Arch, Module
 from suanli.nouns.convention import Convention
+from suanli.nouns.layers import Attention, Layer
 from suanli.nouns.ledger import FORWARD
 from suanli.nouns.run import PublishedRun
 from suanli.nouns.workload import Workload

@@ -61,7 +61,7 @@ KINDS = {
     for kind in (
         Kind("count", "", _COUNT_SUFFIXES, "300B"),
         Kind("flop_per_s", "FLOP/s", _units(*_FLOP, prefixes=_DECIMAL), "989TFLOPS", bare=False),
-        Kind("tflop_per_s", "FLOP/s", _units(*_FLOP, prefixes=_DECIMAL) | {"": TERA}, "140 (TFLOP/s) or 140TFLOPS"),
+        Kind("tflop_per_s", "FLOP/s", _units(*_FLOP, prefixes=_DECIMAL) | {"": TERA}, "140TFLOPS"),
         Kind("bytes", "B", _units("B", "") | {"b": 1}, "80GB"),
         Kind("bytes_per_s", "B/s", _units("B/s", prefixes=_PREFIXES), "3350GB/s", bare=False),
         Kind("duration", "s", _durations(), "54d"),

@@ -11,9 +11,10 @@ from typing import Any
 
 from suanli.errors import unknown_name
 from suanli.formulas import Formula, all_formulas
-from suanli.nouns.arch import Arch, Attention
+from suanli.nouns.arch import Arch
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count
+from suanli.nouns.layers import Attention
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Step, Why
 from suanli.nouns.workload import Workload

@@ -12,9 +12,9 @@ from math import prod
 from typing import Any
 
 from suanli.formulas import counting
-from suanli.nouns.arch import (
-    SAMPLE,
-    Arch,
+from suanli.nouns.arch import SAMPLE, Arch, Placed
+from suanli.nouns.convention import Convention
+from suanli.nouns.layers import (
     Attention,
     Conv,
     Elementwise,
@@ -25,11 +25,9 @@ from suanli.nouns.arch import (
     LinearAttention,
     Norm,
     Opaque,
-    Placed,
     Recurrent,
     Similarity,
 )
-from suanli.nouns.convention import Convention
 from suanli.nouns.workload import Workload
 
 

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suanli.nouns.arch import (
-    SAMPLE,
-    TOKENS,
-    Arch,
+from suanli.nouns.arch import SAMPLE, TOKENS, Arch, Module, Stream, index_label, split_first
+from suanli.nouns.layers import (
     Attention,
     Buffer,
     Conv,
@@ -19,14 +17,10 @@ from suanli.nouns.arch import (
     Experts,
     Linear,
     LinearAttention,
-    Module,
     Norm,
     Opaque,
     Parameter,
     Recurrent,
-    Stream,
-    index_label,
-    split_first,
 )
 
 LABELS = [

@@ -10,7 +10,8 @@ import pytest
 
 from suanli.catalog.conventions import find_convention
 from suanli.count import build_ledger
-from suanli.nouns.arch import Arch, Layer, Module
+from suanli.nouns.arch import Arch, Module
+from suanli.nouns.layers import Layer
 from suanli.nouns.workload import Workload
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -76,15 +77,3 @@ def counted() -> Callable[..., int]:
         return build_ledger(arch, Workload(**workload), find_convention("full")).model_flops
 
     return count
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `full` here unless `-m` asks for it."""
-    if "full" in (config.getoption("-m") or ""):
-        return
-    here = config.rootpath / "tests" / "readers"
-    left = [item for item in items if "full" in item.keywords and item.path.is_relative_to(here)]
-    if left:
-        config.hook.pytest_deselected(items=left)
-        gone = set(map(id, left))
-        items[:] = [item for item in items if id(item) not in gone]

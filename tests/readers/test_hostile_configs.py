@@ -100,10 +100,10 @@ ROWS: list[tuple[Any, tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("values", "words"), ROWS, ids=range(len(ROWS)))
 def test_one_error_with_these_words(values: Any, words: tuple[str, ...]) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ConfigError) as caught:
         read_hf_config(values, "hostile")
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     text = str(caught.value)
     assert [word for word in words if word not in text] == []
     assert len(text) < 4000
@@ -145,18 +145,18 @@ LARGE = [
 
 @pytest.mark.parametrize("values", LARGE, ids=lambda values: values["model_type"])
 def test_a_hundred_thousand_layers_are_quick(values: dict[str, Any]) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     arch = read_hf_config(values, "tall")
     assert arch.params_total > MANY
     assert len(arch.leaves()) < 200
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_many_keys_are_quick() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ConfigError, match="missing key hidden_size"):
         read_hf_config({f"hidden_sizes_{i}" * 9: i for i in range(200_000)} | {"model_type": "llama"}, "wide")
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 JUNK = st.one_of(

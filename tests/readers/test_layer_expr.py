@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suanli.errors import ConfigError
-from suanli.nouns.arch import SAMPLE, TOKENS, Attention, Conv, Elementwise, Linear, Recurrent
+from suanli.nouns.arch import SAMPLE, TOKENS
+from suanli.nouns.layers import Attention, Conv, Elementwise, Linear, Recurrent
 from suanli.readers.layer_expr import looks_like_expression, read_layer_expression
 
 
@@ -242,12 +243,12 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text_is_refused_quickly_and_never_run(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ConfigError) as caught:
             read_layer_expression(text)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert len(str(caught.value)) < 12_000
 
 

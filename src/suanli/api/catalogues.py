@@ -9,9 +9,10 @@ from suanli.catalog.devices import find_device, list_devices, source_texts
 from suanli.catalog.presets import Preset, find_preset, presets
 from suanli.catalog.prices import list_prices
 from suanli.errors import Fault, InputError, shown, unknown_name
-from suanli.nouns.hardware import Device, Price
+from suanli.nouns.hardware import DTYPES, Device, Price
 from suanli.nouns.result import Result
 from suanli.readers.preset import read_preset
+from suanli.units import parse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,7 @@ def _comparison(text: str) -> tuple[str, str, str] | None:
 def _chosen(rows: tuple[Any, ...], sort: str | None, filter_: str | None, kind: type) -> tuple[Any, ...]:
     """Rows that pass the filter, sorted largest first by a field; rows without a figure come last."""
     names = [each.name for each in fields(kind)]
-    peaks = ["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8"] if kind is Device else []
+    peaks = list(DTYPES) if kind is Device else []
     if filter_ is not None:
         parts = _comparison(filter_)
         rows = tuple(row for row in rows if (_passes(row, parts, names + peaks) if parts else _has_words(row, filter_)))
@@ -145,13 +146,12 @@ def _sort_key(value: Any) -> tuple[int, float, str]:
 
 
 def _passes(row: Any, parts: tuple[str, str, str], names: list[str]) -> bool:
-    from suanli.units import parse  # noqa: PLC0415
-
     field, sign, bound = parts
     value = _value(row, _known(field, names, "--filter"))
     if isinstance(value, str) and sign == "=":
         return value.lower() == bound.lower()
-    limit = float(parse(bound, "count", "--filter"))
+    # a peak is shown in TFLOP/s, so a bare number is one
+    limit = float(parse(bound, "tflop_per_s" if field in DTYPES else "count", "--filter"))
     if value is not None and not isinstance(value, int | float):
         raise InputError(Fault(code="bad_filter", message=f"{field} is no number", where="--filter", got=shown(value)))
     return value is not None and _OPERATORS[sign](float(value), limit)

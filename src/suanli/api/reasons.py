@@ -65,16 +65,21 @@ def _explained(id_: str, verb: str, base: Result) -> Why:
         asked = base.asked
         return explain_count(id_, asked["arch"], asked["workload"], asked["convention"], base.result)
     if verb == "mfu":
-        return explain_mfu(id_, base.asked["arch"], base.result)
+        return _valued(explain_mfu(id_, base.asked["arch"], base.result), base.result.reason)
     budget = base.asked["budget"]
     found = explain_train(id_, base.result, {"price": budget.price, "power": budget.power, "pue": budget.pue})
+    return _valued(found, base.result.reasons.get(id_))
+
+
+def _valued(found: Why, reason: str | None) -> Why:
+    """The explanation, unless there is nothing to explain: then the reason why."""
     if found.value is None:
         raise InputError(
             Fault(
                 code="no_value",
-                message=f"{id_} has no value",
+                message=f"{found.id} has no value",
                 where="ID",
-                got=base.result.reasons.get(id_, "nothing that gives it"),
+                got=reason or "nothing that gives it",
             )
         )
     return found

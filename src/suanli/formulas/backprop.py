@@ -40,7 +40,7 @@ def _layer(inputs: Numbers, weights: Numbers, bias: float) -> tuple[float, float
 
 
 @formula(
-    unit="",
+    unit="named numbers",
     expression="net = Σ w·x + b; out = 1/(1 + e^−net); loss = ½Σ(t − y)²",
     source=_SOURCE,
     legend=_LEGEND,
@@ -62,7 +62,7 @@ def backprop_forward(
 
 
 @formula(
-    unit="",
+    unit="named numbers",
     expression="δ_y = (y − t)·y·(1 − y); δ_h = Σ δ_y·w·out·(1 − out); dL/dw = δ·input of w",
     source=f"{_SOURCE}; hidden deltas use the weights before the update",
     legend=_LEGEND,
@@ -81,7 +81,7 @@ def backprop_gradients(
 
 
 @formula(
-    unit="",
+    unit="named numbers",
     expression="w ← w − η·dL/dw, repeated; biases stay",
     source=_SOURCE,
     legend=_LEGEND,

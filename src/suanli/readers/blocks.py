@@ -10,7 +10,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from suanli.nouns.arch import Attention, Buffer, Elementwise, Experts, Layer, Linear, Module, Norm, Parameter
+from suanli.nouns.arch import Module
+from suanli.nouns.layers import Attention, Buffer, Elementwise, Experts, Layer, Linear, Norm, Parameter
 
 Node = Module | Layer
 Kind = TypeVar("Kind", bound=Hashable)

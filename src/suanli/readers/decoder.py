@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from suanli.nouns.arch import Arch, Embedding, Linear, Module, Shape
+from suanli.nouns.arch import Arch, Module, Shape
+from suanli.nouns.layers import Embedding, Linear
 from suanli.readers.blocks import Node, norm, stack
 
 

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from suanli.errors import ConfigError, FaultList, nearest_names, shown
-from suanli.nouns.arch import Conv, Elementwise, Embedding, Linear, Norm, Recurrent
+from suanli.nouns.layers import Conv, Elementwise, Embedding, Linear, Norm, Recurrent
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped
 from suanli.units import GIGA
 

@@ -12,7 +12,8 @@ import re
 from typing import Any
 
 from suanli.errors import nearest_names, shown
-from suanli.nouns.arch import SAMPLE, TOKENS, Arch, Conv, Module, Stream
+from suanli.nouns.arch import SAMPLE, TOKENS, Arch, Module, Stream
+from suanli.nouns.layers import Conv
 from suanli.readers.blocks import Node
 from suanli.readers.layer_elements import ELEMENTS, MAX_NUMBER, Element, Flow, Size
 

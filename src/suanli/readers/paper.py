@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from suanli.nouns.arch import TOKENS, Arch, Embedding, Linear, Module, Opaque, Parameter, Shape, Stream
+from suanli.nouns.arch import TOKENS, Arch, Module, Shape, Stream
+from suanli.nouns.layers import Embedding, Linear, Opaque, Parameter
 from suanli.readers.blocks import (
     AttentionNames,
     AttentionSpec,

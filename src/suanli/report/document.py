@@ -45,7 +45,3 @@ class Document:
 
     headline: str
     blocks: tuple[Block, ...]
-
-    def tables(self) -> tuple[Table, ...]:
-        """Its tables, for formats that hold nothing else."""
-        return tuple(block for block in self.blocks if isinstance(block, Table))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names, shown
 from suanli.nouns.result import Result
-from suanli.report.document import Block, Document, Facts, Lines
+from suanli.report.document import Block, Document, Facts, Lines, Table
 from suanli.report.pages import document_of
 
 LATER = (".html", ".svg", ".png")
@@ -23,14 +23,17 @@ def as_json(result: Result) -> str:
 
 
 def as_csv(result: Result) -> str:
-    """The tables of the report, one after another with an empty line between."""
+    """Facts and tables of the report, one after another with an empty line between."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    for index, table in enumerate(document_of(result).tables()):
-        if index:
+    for block in document_of(result).blocks:
+        if isinstance(block, Lines) or not block.rows:
+            continue
+        if out.tell():
             out.write("\n")
-        writer.writerow(table.columns)
-        writer.writerows(table.rows)
+        title = block.title or "quantity"
+        writer.writerow(block.columns if isinstance(block, Table) else (title, "value", "remark"))
+        writer.writerows(block.rows)
     return out.getvalue()
 
 

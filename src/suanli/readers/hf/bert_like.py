@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from suanli.nouns.arch import TOKENS, Arch, Embedding, Linear, Module, Parameter, Stream
+from suanli.nouns.arch import TOKENS, Arch, Module, Stream
+from suanli.nouns.layers import Embedding, Linear, Parameter
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm, stack
 from suanli.readers.config import Config
 from suanli.readers.hf.common import Widths, read_widths

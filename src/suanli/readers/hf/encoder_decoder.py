@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from suanli.nouns.arch import TOKENS, Arch, Buffer, Conv, Embedding, Linear, Module, Shape, Stream
+from suanli.nouns.arch import TOKENS, Arch, Module, Shape, Stream
+from suanli.nouns.layers import Buffer, Conv, Embedding, Linear
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm, stack
 from suanli.readers.config import Config, StandIn, brief
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from suanli.nouns.arch import Arch, Linear
+from suanli.nouns.arch import Arch
+from suanli.nouns.layers import Linear
 from suanli.readers.blocks import AttentionNames, norm
 from suanli.readers.config import Config
 from suanli.readers.decoder import DecoderNames

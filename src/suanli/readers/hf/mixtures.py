@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from suanli.nouns.arch import Arch, Linear, LinearAttention
+from suanli.nouns.arch import Arch
+from suanli.nouns.layers import Linear, LinearAttention
 from suanli.readers.blocks import AttentionNames, LatentSpec, MoeSpec, Node, latent_attention, moe, norm
 from suanli.readers.config import Config, StandIn
 from suanli.readers.decoder import DecoderNames

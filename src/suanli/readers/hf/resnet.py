@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from suanli.nouns.arch import SAMPLE, Arch, Buffer, Conv, Elementwise, Linear, Module
+from suanli.nouns.arch import SAMPLE, Arch, Module
+from suanli.nouns.layers import Buffer, Conv, Elementwise, Linear
 from suanli.readers.blocks import Node, norm
 from suanli.readers.config import Config
 from suanli.readers.hf.vision import _labels, image_size

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from suanli.nouns.arch import (
-    SAMPLE,
-    TOKENS,
-    Arch,
-    Conv,
-    Embedding,
-    Linear,
-    Module,
-    Parameter,
-    Shape,
-    Similarity,
-    Stream,
-)
+from suanli.nouns.arch import SAMPLE, TOKENS, Arch, Module, Shape, Stream
+from suanli.nouns.layers import Conv, Embedding, Linear, Parameter, Similarity
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm, stack
 from suanli.readers.config import Config, StandIn
 

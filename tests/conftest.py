@@ -1,0 +1,60 @@
+"""What all tests share: the folder of shared data, golden files, and which tests are left out unless asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew, to be read in the diff")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out `full` unless -m is given; skip `shared` aloud where its folder is absent."""
+    if not any(arg == "-m" for arg in config.invocation_params.args):
+        left = [item for item in items if "full" in item.keywords]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if "full" not in item.keywords]
+    if not SHARED.is_dir():
+        skip = pytest.mark.skip(reason="the folder of shared reference data is not beside the checkout")
+        for item in items:
+            if "shared" in item.keywords:
+                item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test reads the user's own prices, terminal width or colours."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
+    for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> object:
+    """Compare a text with the golden file of that name; `--update-golden` writes it."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.is_file(), f"no golden file {name}: run pytest --update-golden and read the diff"
+        assert text == path.read_text(encoding="utf-8")
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    return SHARED
+
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")

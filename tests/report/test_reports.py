@@ -1,0 +1,92 @@
+"""Every page of every verb, word by word: golden files, written anew by `pytest --update-golden`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import suanli
+from suanli.report import document_of
+from suanli.report.document import Document, Facts, Lines, Table
+from suanli.report.files import WRITERS, as_csv, as_markdown
+from suanli.report.pages import PAGES
+from suanli.report.text import document_text
+
+PAGES_SHOWN: dict[str, Callable[[], Any]] = {
+    "count_train": lambda: suanli.count(
+        "gpt3-175b-megatron", seq=2048, batch=1, phase="train", convention="megatron-full"
+    ),
+    "count_mixture": lambda: suanli.count("mixtral-8x7b", seq=4096, phase="train", recompute="full", by="kind"),
+    "count_decode": lambda: suanli.count("llama-3.1-8b", phase="decode", kv_len=8192, batch=32),
+    "count_resnet": lambda: suanli.count("resnet-50", by="layer"),
+    "mfu": lambda: suanli.mfu("llama-3-8b", gpu="h100-sxm", seq=8192, tokens_per_second=8000, memory_used="71GB"),
+    "mfu_above_peak": lambda: suanli.mfu("llama-3-8b", gpu="a100-80gb-sxm", seq=8192, tokens_per_second=16000),
+    "train": lambda: suanli.train(
+        "gpt3-175b", params="175B", tokens="300B", gpu="a100-80gb-sxm", gpus=1000, mfu=0.462, price=2, carbon=0.4
+    ),
+    "train_deadline": lambda: suanli.train(
+        "llama-3.1-70b", tokens="15T", gpu="h100-sxm", deadline="60d", mfu=0.4, goodput=0.9, pue=1.2, seq=8192
+    ),
+    "train_rule": lambda: suanli.train(
+        params="175B", tokens="300B", gpus=1024, tflops_per_gpu=140, recompute="full"
+    ),
+    "gpus": lambda: suanli.gpus(filter="nvidia hopper"),
+    "gpu": lambda: suanli.gpus("mi250x"),
+    "models": lambda: suanli.models(filter="gpt2", sort="params"),
+    "model": lambda: suanli.models("mixtral-8x7b"),
+    "why_flops": lambda: suanli.why("flops.forward", "llama-3-8b", seq=8192),
+    "why_mfu": lambda: suanli.why("mfu", "llama-3-8b", gpu="h100-sxm", seq=8192, tokens_per_second=8000),
+    "why_formula": lambda: suanli.why("gpt_model_flops"),
+    "verify_articles": lambda: suanli.verify("articles"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAGES_SHOWN)
+def test_page(name: str, golden: Any) -> None:
+    golden(f"{name}.txt", document_text(document_of(PAGES_SHOWN[name]())))
+
+
+def test_every_kind_of_result_has_a_page() -> None:
+    assert {call().kind for call in PAGES_SHOWN.values()} == set(PAGES)
+
+
+def test_a_narrow_terminal_loses_no_number() -> None:
+    """At 80 columns every figure of the page is still there, whole."""
+    found = suanli.count("gpt3-175b-megatron", seq=2048, phase="train")
+    text = document_text(document_of(found), width=80)
+    for number in (found.flops.model, found.params.total, found.bytes.optimizer):
+        assert f"{number:,}" in text
+
+
+def test_markup_in_names_is_printed_as_it_is() -> None:
+    document = Document("[bold]x[/bold]", (Facts("t", (("[red]a", "[b]", "[/c]"),)), Lines("", ("[link=x]y",))))
+    text = document_text(document)
+    assert "[red]a" in text and "[/c]" in text and "[link=x]y" in text and "[bold]x[/bold]" in text
+
+
+def test_markdown_escapes_and_aligns() -> None:
+    result = suanli.models("gpt2")
+    odd = replace(result, notes=("a | b\nc",))
+    text = as_markdown(odd)
+    assert "- a \\| b c" in text
+    assert "| ---: |" in text or "---:" in text
+
+
+def test_csv_is_a_table() -> None:
+    lines = as_csv(suanli.count("gpt2")).splitlines()
+    assert "module,parameters,hardware FLOPs,,bytes moved" in lines
+    assert any(line.startswith('transformer.h.0-11.mlp,"56,669,184"') for line in lines)
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("name", ["count_train", "mfu", "train", "gpus", "models", "why_flops", "verify_articles"])
+def test_every_writer_writes_every_page(suffix: str, name: str) -> None:
+    assert WRITERS[suffix](PAGES_SHOWN[name]())
+
+
+def test_empty_blocks_are_left_out() -> None:
+    text = document_text(Document("h", (Table("nothing here", ("a",), ()), Lines("none", ()))))
+    assert text == "h\n"
