@@ -30,7 +30,7 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b" \n"], ids=["plain", "BOM", "space"])
+@pytest.mark.parametrize("start", [b"", b" \n"], ids=["plain", "space"])
 def test_a_folder_or_its_config(tmp_path: Path, start: bytes) -> None:
     folder = tmp_path / "my-model"
     folder.mkdir()
@@ -53,14 +53,14 @@ def test_a_relative_path_takes_the_folder_as_name(tmp_path: Path, monkeypatch: p
 
 CONTENT = [
     (b"", "the file is empty", "empty_file"),
-    (b"\xef\xbb\xbf \n", "the file is empty", "empty_file"),
+    (b"\xef\xbb\xbf \n", "the file starts with a byte order mark", "byte_order_mark"),
     (b"{", "the file is not JSON in", "not_json"),
     (b'{"a": 1,}', "line 1, column 9", "not_json"),
     (b"{'a': 1}", "the file is not JSON", "not_json"),
     (b'{"a": 1} x', "Extra data", "not_json"),
     (b"\x00\x01", "the file is not JSON", "not_json"),
     (b'{"a": "\xff"}', "the file is not UTF-8 text in", "not_utf8"),
-    ('{"a": 1}'.encode("utf-16"), "got a stray byte at 0", "not_utf8"),
+    ('{"a": 1}'.encode("utf-16"), "byte order mark", "byte_order_mark"),
     (b"[1, 2]", "the JSON is no object in", "not_an_object"),
     (b'"model"', "got str; expected an object", "not_an_object"),
     (b"null", "got NoneType", "not_an_object"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import os
@@ -119,9 +120,16 @@ def _check_regular(path: Path, status: os.stat_result) -> None:
         _too_large(path, f"{status.st_size:,} bytes")
 
 
+_MARKS = {codecs.BOM_UTF8: "UTF-8", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+
+
 def _decoded(path: Path, content: bytes) -> str:
+    for mark, name in _MARKS.items():  # JSON has none (RFC 8259 §8.1), and tools that read on disagree about it
+        if content.startswith(mark):
+            hint = "Save it as UTF-8 without a mark."
+            _refuse(path, "byte_order_mark", "the file starts with a byte order mark", got=name, hint=hint)
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as problem:
         hint = "Save it as UTF-8; weights (safetensors, gguf, bin) are other formats."
         _refuse(path, "not_utf8", "the file is not UTF-8 text", got=f"a stray byte at {problem.start:,}", hint=hint)
