@@ -10,7 +10,9 @@ from suanli.cli.run import run
 
 StepTime = Annotated[Text, text_option("--step-time", "Time of one step: 6.72s, 450ms.", metavar="TIME")]
 GlobalBatch = Annotated[Text, text_option("--global-batch", "Sequences in one step, all GPUs together.", metavar="N")]
-Tokens = Annotated[Text, text_option("--tokens-per-second", "Tokens a second, all GPUs together.", metavar="N")]
+TokensPerSecond = Annotated[
+    Text, text_option("--tokens-per-second", "Tokens a second, all GPUs together.", metavar="N")
+]
 Tflops = Annotated[Text, text_option("--tflops-per-gpu", "Model TFLOP/s of one GPU.", metavar="N")]
 Peak = Annotated[
     Text, text_option("--peak", "Dense peak of one GPU in place of the catalogue's: 989TFLOPS.", metavar="RATE")
@@ -28,7 +30,7 @@ def command(
     seq: Seq = None,
     step_time: StepTime = None,
     global_batch: GlobalBatch = None,
-    tokens_per_second: Tokens = None,
+    tokens_per_second: TokensPerSecond = None,
     tflops_per_gpu: Tflops = None,
     dtype: Dtype = None,
     peak: Peak = None,

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from suanli import api
+from suanli.cli.count import KvLen, Phase, Recompute
+from suanli.cli.mfu import GlobalBatch, Peak, StepTime, TokensPerSecond
 from suanli.cli.options import (
     Batch,
     Convention,
@@ -24,6 +26,7 @@ from suanli.cli.options import (
     text_option,
 )
 from suanli.cli.run import never, run
+from suanli.cli.train import Deadline, Goodput, Hfu, Mfu, Power, Price, Pue, Tflops
 
 Id = Annotated[
     Text,
@@ -33,22 +36,8 @@ Id = Annotated[
         show_default=False,
     ),
 ]
-Phase = Annotated[Text, text_option("--phase", "forward, train, prefill or decode.", metavar="PHASE")]
-KvLen = Annotated[Text, text_option("--kv-len", "Keys a decoded token sees.", metavar="N")]
-Recompute = Annotated[Text, text_option("--recompute", "none, selective or full.", metavar="POLICY")]
-StepTime = Annotated[Text, text_option("--step-time", "Time of one step.", metavar="TIME")]
-GlobalBatch = Annotated[Text, text_option("--global-batch", "Sequences in one step.", metavar="N")]
-Rate = Annotated[Text, text_option("--tokens-per-second", "Tokens a second, all GPUs together.", metavar="N")]
-Tflops = Annotated[Text, text_option("--tflops-per-gpu", "TFLOP/s of one GPU.", metavar="N")]
-Peak = Annotated[Text, text_option("--peak", "Dense peak of one GPU.", metavar="RATE")]
-Tokens = Annotated[Text, text_option("--tokens", "Tokens to train on.", metavar="N")]
-Mfu = Annotated[Text, text_option("--mfu", "Model FLOPs utilisation.", metavar="PART")]
-Hfu = Annotated[Text, text_option("--hfu", "Hardware FLOPs utilisation.", metavar="PART")]
-Goodput = Annotated[Text, text_option("--goodput", "Useful part of wall time.", metavar="PART")]
-Deadline = Annotated[Text, text_option("--deadline", "Time to be done in.", metavar="TIME")]
-Price = Annotated[Text, text_option("--price", "USD of a GPU-hour.", metavar="USD")]
-Power = Annotated[Text, text_option("--power", "Power of one GPU.", metavar="W")]
-Pue = Annotated[Text, text_option("--pue", "Facility over IT power.", metavar="N")]
+
+MaybeTokens = Annotated[Text, text_option("--tokens", "Tokens to train on: 15.6T.", metavar="N")]
 
 
 def command(
@@ -67,10 +56,10 @@ def command(
     gpus: Gpus = None,
     step_time: StepTime = None,
     global_batch: GlobalBatch = None,
-    tokens_per_second: Rate = None,
+    tokens_per_second: TokensPerSecond = None,
     tflops_per_gpu: Tflops = None,
     peak: Peak = None,
-    tokens: Tokens = None,
+    tokens: MaybeTokens = None,
     mfu: Mfu = None,
     hfu: Hfu = None,
     goodput: Goodput = None,
