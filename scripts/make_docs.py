@@ -69,6 +69,8 @@ BENCHMARK = ROOT / "benchmarks" / "count.json"
 MADE = "<!-- made by scripts/make_docs.py from the code: change it there, then `make docs` -->\n\n"
 NOTHING = Path(os.devnull)  # no prices of the user's own in what is published
 
+PLAIN = {"FORCE_COLOR": None, "TTY_COMPATIBLE": None}  # no colours, whatever the environment asks for
+
 Rows = list[tuple[str, ...]]
 
 
@@ -100,7 +102,7 @@ def output_of(command: str) -> str:
     words = shlex.split(command)
     assert words[0] == "suanli", command
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        found = CliRunner().invoke(app, words[1:], env={"XDG_CONFIG_HOME": folder})
+        found = CliRunner().invoke(app, words[1:], env={"XDG_CONFIG_HOME": folder, **PLAIN})
     if found.exception is not None and not isinstance(found.exception, SystemExit):
         raise found.exception
     return "\n".join(line.rstrip() for line in found.output.splitlines())

@@ -20,6 +20,7 @@ def printed(tmp_path_factory):
         "PYTHONPATH": str(ROOT / "src"),
         "XDG_CONFIG_HOME": str(tmp_path_factory.mktemp("none")),
     }
+    environment.pop("FORCE_COLOR", None)
     started = time.monotonic()
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "llama_3_1_405b.py")],
