@@ -281,3 +281,30 @@ def test_per_token() -> None:
     books = count(model("llama-3.1-8b"), Workload(seq=128, batch=3), find_convention("causal"))
     assert (books.units, books.flops_per_token) == (384, books.flops.model / 384)
     assert books.ideal["2n"] == 2 * 8_030_261_248 * 384
+
+
+# --- recompute policies side by side ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("convention", [*OPS, *PARAMS])
+@pytest.mark.parametrize("params", [None, 10**9])
+def test_policies_beside_one_another_are_those_of_the_ledger(name: str, convention: str, params: int | None) -> None:
+    """What `count` shows for every policy is what the ledger of that policy says."""
+    rule, work = find_convention(convention), Workload(phase="train", seq=64)
+    shown = count(model(name), work, rule, params=params).flops.hardware_by_recompute
+    assert shown is not None
+    for policy in RECOMPUTE:
+        again = build_ledger(model(name), replace(work, recompute=policy), rule, params)
+        assert shown[policy] == again.hardware_flops
+
+
+def test_pixels_need_no_gradient() -> None:
+    """The patch convolution of ViT-B/16 runs twice in training, everything behind it three times."""
+    found = ledger("vit-b16", "full", phase="train")
+    forward, backward = (
+        {row.path: row.model_flops for row in found.rows if row.pass_ == name} for name in (FORWARD, BACKWARD)
+    )
+    patch = "vit.embeddings.patch_embeddings.projection"
+    assert backward[patch] == forward[patch] == 2 * 196 * 768 * 3 * 16 * 16
+    assert backward["classifier"] == 2 * forward["classifier"]

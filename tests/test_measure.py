@@ -117,15 +117,22 @@ def test_mfu_never_exceeds_hfu(model: str, convention: str, recompute: str, toke
         assert 0 < view.mfu <= view.hfu <= 1
 
 
+def test_below_zero_is_no_percentage() -> None:
+    found = measured("llama-3-8b", Rate(tokens_per_second=-100), seq=8192)
+    assert found.mfu is None and found.hfu is None
+    assert found.reason is not None
+    assert "a rate below zero was measured. Check the sign" in found.reason
+
+
 BAD_RATES = [
     (Rate(), "one measurement is needed; got none; expected --step-time with --global-batch"),
     (Rate(tokens_per_second=1, tflops_per_gpu=2), "got --tokens-per-second and --tflops-per-gpu"),
     (Rate(step_time=1), "a step time needs the global batch in --step-time; expected --global-batch SEQUENCES"),
-    (Rate(tokens_per_second=0), "tokens per second is not above zero in --tokens-per-second; got 0"),
-    (Rate(tokens_per_second=-5), "tokens per second is not above zero"),
-    (Rate(step_time=1, global_batch=0), "global batch is not above zero"),
-    (Rate(tflops_per_gpu=float("nan")), "tflops per gpu is not above zero"),
-    (Rate(tokens_per_second=float("inf")), "not above zero"),
+    (Rate(tokens_per_second=0), "tokens per second is no measurement in --tokens-per-second; got 0"),
+    (Rate(step_time=0, global_batch=1), "step time is no measurement in --step-time; got 0; expected a number above 0"),
+    (Rate(step_time=1, global_batch=0), "global batch is not possible in --global-batch; got 0; expected at least 1"),
+    (Rate(tflops_per_gpu=float("nan")), "tflops per gpu is no measurement"),
+    (Rate(tokens_per_second=float("inf")), "is no measurement"),
 ]
 
 

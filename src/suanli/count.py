@@ -36,7 +36,7 @@ class _Gradients:
         if isinstance(layer, Linear) and layer.role == "lora":  # reads its own down-projection, which is trained
             return True
         if not layer.shares_input:
-            self.input_needed = self.needed
+            self.input_needed = self.needed and not layer.raw_input
         self.needed = self.needed or (layer.trainable and layer.params + _tied(layer) > 0)
         return self.input_needed
 
@@ -111,6 +111,9 @@ def recomputed(placed: Placed, at: Setting) -> bool:
     return False
 
 
+GIVEN = "given parameters"  # the row of an N that the user gave
+
+
 def count(
     arch: Arch,
     workload: Workload,
@@ -128,7 +131,7 @@ def count(
     units = at.tokens(arch.main_stream)
     n = arch.params_active if params is None else params
     ideal = {f"{k}n": counting.ideal_flops(k, n, units) for k in (2, 6, 8)}
-    flops = _flop_counts(ledger, arch, workload, convention, params)
+    flops = _flop_counts(ledger, at)
     return Count(
         model=arch.name,
         title=arch.title or arch.name,
@@ -155,23 +158,33 @@ def count(
     )
 
 
-def _flop_counts(
-    ledger: Ledger, arch: Arch, workload: Workload, convention: Convention, params: int | None
-) -> FlopCounts:
+def _flop_counts(ledger: Ledger, at: Setting) -> FlopCounts:
+    forward, backward = ledger.flops(FORWARD), ledger.flops(BACKWARD)
     policies = None
-    if workload.phase == "train":
-        policies = {
-            policy: build_ledger(arch, replace(workload, recompute=policy), convention, params).hardware_flops
-            for policy in RECOMPUTE
-        }
+    if at.workload.phase == "train":
+        policies = {policy: forward + backward + _again(ledger, at, policy) for policy in RECOMPUTE}
     return FlopCounts(
-        forward=ledger.flops(FORWARD),
-        backward=ledger.flops(BACKWARD),
+        forward=forward,
+        backward=backward,
         recompute=ledger.flops(RECOMPUTE_PASS, "hardware_flops"),
         model=ledger.model_flops,
         hardware=ledger.hardware_flops,
         hardware_by_recompute=policies,
     )
+
+
+def _again(ledger: Ledger, at: Setting, policy: str) -> int:
+    """Forward FLOPs done again under a policy, from the forward rows."""
+    if at.convention.basis == "closed":
+        return ledger.flops(FORWARD) if policy == "full" else 0
+    asked = replace(at, workload=replace(at.workload, recompute=policy))
+    again = {placed.path for placed in at.arch.leaves() if recomputed(placed, asked)}
+    return sum(row.hardware_flops for row in ledger.rows if row.pass_ == FORWARD and _is_again(row, again, policy))
+
+
+def _is_again(row: Op, again: set[str], policy: str) -> bool:
+    """Whether a forward row is done again; N given by the user stands for every layer."""
+    return policy == "full" if row.path == GIVEN else row.path in again
 
 
 def _ideal_errors(ideal: dict[str, int], flops: FlopCounts) -> dict[str, float | None]:
@@ -262,7 +275,7 @@ def _with_params(rows: tuple[Op, ...], at: Setting, params: int) -> tuple[Op, ..
         if at.workload.recompute == "full":
             passes[RECOMPUTE_PASS] = (0, forward)
     given = tuple(
-        Op("given parameters", "given", name, model, hardware, 0, 0, 0, 1, "ideal_flops")
+        Op(GIVEN, "given", name, model, hardware, 0, 0, 0, 1, "ideal_flops")
         for name, (model, hardware) in passes.items()
     )
     return (*kept, *given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -32,7 +33,10 @@ class Rate:
     tflops_per_gpu: float | None = None
 
     def check(self) -> None:
-        """Raise InputError unless exactly one measurement is whole and above zero."""
+        """Raise InputError unless exactly one measurement is given and is a rate at all.
+
+        A rate below zero is let through: it has an MFU, which is then refused with its reason.
+        """
         faults = FaultList(InputError)
         given = [n for n in ("step_time", "tokens_per_second", "tflops_per_gpu") if getattr(self, n) is not None]
         options = "--step-time with --global-batch, --tokens-per-second, or --tflops-per-gpu"
@@ -46,16 +50,23 @@ class Rate:
                 where="--step-time",
                 expected="--global-batch SEQUENCES",
             )
-        for name in (*given, *(("global_batch",) if self.global_batch is not None else ())):
-            value = getattr(self, name)
-            if not 0 < value < float("inf"):
+        for name in given:
+            if not math.isfinite(getattr(self, name)) or getattr(self, name) == 0:
                 faults.add(
                     code="bad_rate",
-                    message=f"{name.replace('_', ' ')} is not above zero",
+                    message=f"{name.replace('_', ' ')} is no measurement",
                     where=option(name),
-                    got=shown(value),
+                    got=shown(getattr(self, name)),
                     expected="a number above 0",
                 )
+        if self.global_batch is not None and self.global_batch < 1:
+            faults.add(
+                code="bad_rate",
+                message="global batch is not possible",
+                where="--global-batch",
+                got=shown(self.global_batch),
+                expected="at least 1",
+            )
         faults.raise_if_any()
 
 
@@ -165,16 +176,21 @@ def _utilisation(per: PerToken, tokens: float, gpus: int, peak: Peak) -> Utilisa
     model = running.utilisation(running.achieved_flop_per_s(per.model, tokens, gpus), peak.flop_per_s)
     hardware = running.utilisation(running.achieved_flop_per_s(per.hardware, tokens, gpus), peak.flop_per_s)
     return Utilisation(
-        mfu=model if model <= 1 else None,
-        hfu=hardware if hardware <= 1 else None,
+        mfu=model if 0 <= model <= 1 else None,
+        hfu=hardware if 0 <= hardware <= 1 else None,
         flops_per_token=per.model,
         hardware_flops_per_token=per.hardware,
-        reason=_too_high(max(model, hardware), peak) if max(model, hardware) > 1 else None,
+        reason=_impossible(model, hardware, peak),
     )
 
 
-def _too_high(ratio: float, peak: Peak) -> str:
-    """What is wrong when more is achieved than the peak allows."""
+def _impossible(model: float, hardware: float, peak: Peak) -> str | None:
+    """What is wrong when less than nothing or more than the peak is achieved; None where nothing is."""
+    ratio = max(model, hardware)
+    if model < 0:
+        return f"{model:.3f} times the peak: a rate below zero was measured. Check the sign of what was given"
+    if ratio <= 1:
+        return None
     return (
         f"{ratio:.3f} times the peak of {format_flop_per_s(peak.flop_per_s)}: no machine exceeds its peak. Check that "
         "--gpus counts all GPUs of the measured rate, that the rate is of the whole step, and that the GPU and dtype "

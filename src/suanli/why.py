@@ -115,12 +115,19 @@ def explain_count(id_: str, arch: Arch, workload: Workload, convention: Conventi
         formula=used[quantity.formula].expression if quantity.formula in used else quantity.formula,
         source="; ".join(dict.fromkeys([f"convention {convention.name}: {convention.source}", *arch.sources])),
         legend=_legend(used),
-        values={"positions": books.units} if id_ == "flops_per_token" else {},
+        values=_put_in(id_, books, steps),
         value=value,
         unit=quantity.unit,
         model=arch.name,
         steps=steps,
     )
+
+
+def _put_in(id_: str, books: Count, steps: tuple[Step, ...]) -> dict[str, Any]:
+    """The numbers of the last formula: its inputs, or for a sum what is added."""
+    if id_ == "flops_per_token":
+        return {"flops.model": books.flops.model, "positions": books.units}
+    return dict(steps[0].values) if len(steps) == 1 else {step.where: step.value for step in steps}
 
 
 def _member(section: Any, name: str) -> Any:

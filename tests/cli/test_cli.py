@@ -64,6 +64,7 @@ def test_text_is_printed(line: str, _: Any) -> None:
 
 
 EXITS = [
+    ("mfu llama-3-8b --gpu a100-80gb-sxm --tokens-per-second=-5", 1, ""),
     ("mfu llama-3-8b --gpu a100-80gb-sxm --seq 8192 --tokens-per-second 16000", 1, ""),
     ("count nobody", 2, "error: unknown model 'nobody' in MODEL"),
     ("count gpt2 --seq -4", 2, "error: a quantity below zero in --seq; got '-4'"),

@@ -51,10 +51,10 @@ def mfu(
     device = read_device(request, gpu)
     given_peak = request.quantity("peak", peak, "flop_per_s")
     rate = Rate(
-        step_time=request.quantity("step_time", step_time, "duration"),
+        step_time=request.quantity("step_time", step_time, "duration", signed=True),
         global_batch=request.whole("global_batch", global_batch),
-        tokens_per_second=request.quantity("tokens_per_second", tokens_per_second, "count"),
-        tflops_per_gpu=request.quantity("tflops_per_gpu", as_text(tflops_per_gpu), "tflop_per_s"),
+        tokens_per_second=request.quantity("tokens_per_second", tokens_per_second, "count", signed=True),
+        tflops_per_gpu=request.quantity("tflops_per_gpu", as_text(tflops_per_gpu), "tflop_per_s", signed=True),
     )
     used = request.quantity("memory_used", memory_used, "bytes")
     workload = read_workload(request, arch, {"seq": seq}, {"phase": "train"})

@@ -33,12 +33,12 @@ class Request:
             self.errors.append(problem)
             return None
 
-    def quantity(self, name: str, value: Any, kind: str) -> int | float | None:
-        """A number with a unit of `kind`, None where not given."""
+    def quantity(self, name: str, value: Any, kind: str, *, signed: bool = False) -> int | float | None:
+        """A number with a unit of `kind`, None where not given; below zero only where `signed`."""
         if value is None:
             return None
         self.given[name] = value
-        return self.attempt(lambda: parse(value, kind, option(name)))
+        return self.attempt(lambda: parse(value, kind, option(name), signed=signed))
 
     def whole(self, name: str, value: Any, default: int | None = None) -> int | None:
         """A whole number with a count's suffix; the default is remembered as assumed."""

@@ -9,12 +9,15 @@ from typing import ClassVar
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """Base of the leaves. `shares_input`: reads the tensor the layer before it read (k and v after q)."""
+    """Base of the leaves. `shares_input`: reads the tensor the layer before it read (k and v after q); `raw_input`:
+    reads pixels or waves, which never need a gradient.
+    """
 
     kind: ClassVar[str] = "layer"
     name: str
     trainable: bool = True
     shares_input: bool = False
+    raw_input: bool = False
 
     @property
     def params(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from suanli.nouns.arch import Arch
 from suanli.readers.blocks import AttentionNames
 from suanli.readers.config import Config
+from suanli.readers.decoder import DecoderNames
 from suanli.readers.hf.common import FULL, SLIDING, Traits, all_full, read_widths, standard_decoder
 
 
@@ -173,6 +174,24 @@ def read_nemotron(config: Config, name: str) -> Arch:
     return standard_decoder(config, name, read_widths(config), traits)
 
 
+def read_internlm2(config: Config, name: str) -> Arch:
+    """InternLM2 by its own names (its class is code of the model's own, which is not run): Llama's shape, fused QKV."""
+    biased = config.flag("bias", default=False)
+    traits = Traits(
+        before=("attention_norm",), between=("ffn_norm",), qkv_bias=biased, o_bias=biased,
+        attention_names=AttentionNames(at="attention", fused="wqkv", o="wo"), mlp_at="feed_forward",
+        mlp_names=("w1", "w3", "w2"), names=DecoderNames(embed="model.tok_embeddings", head="output"),
+    )  # fmt: skip
+    return standard_decoder(config, name, read_widths(config), traits)
+
+
+def read_baichuan(config: Config, name: str) -> Arch:
+    """Baichuan 1 and 2 by their own names (code of the model's own, not run): Llama's shape, fused QKV."""
+    heads = config.need("num_attention_heads", high=1_000_000)
+    traits = Traits(attention_names=AttentionNames(fused="W_pack"))
+    return standard_decoder(config, name, read_widths(config, kv_heads=heads), traits)
+
+
 FAMILIES = {
     "llama": read_llama,
     "mistral": read_mistral,
@@ -192,4 +211,6 @@ FAMILIES = {
     "cohere2": read_cohere2,
     "stablelm": read_stablelm,
     "nemotron": read_nemotron,
+    "internlm2": read_internlm2,
+    "baichuan": read_baichuan,
 }

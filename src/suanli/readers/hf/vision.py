@@ -68,6 +68,7 @@ def _patch_conv(
         in_size=size,
         out_size=grid,
         bias=bias,
+        raw_input=True,
     )
     return Module(name="", stream=SAMPLE, children=(conv,))
 
