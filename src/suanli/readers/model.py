@@ -11,7 +11,7 @@ from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, show
 from suanli.nouns.arch import Arch
 from suanli.readers import files, hub, layer_expr
 from suanli.readers.hf import read_hf_config
-from suanli.readers.preset import read_preset, with_image
+from suanli.readers.preset import read_named_preset, with_image
 
 LATER = ("torch:", "jax:", "keras:")
 HEADERS = (".onnx", ".safetensors", ".gguf")
@@ -70,7 +70,7 @@ def _is_path(text: str) -> bool:
 def _named(text: str, image: Image | None, where: str) -> Arch:
     """A preset; else a file or folder of that name; else a hub id."""
     try:
-        return read_preset(find_preset(text, where), image)
+        return read_named_preset(find_preset(text, where).name, image)
     except UnknownNameError:
         if "\0" not in text and Path(text).exists():
             return _from_path(Path(text), image)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from suanli.catalog.presets import Preset
+from suanli.catalog.presets import Preset, presets
 from suanli.nouns.arch import Arch
 from suanli.readers import layer_expr, paper
 from suanli.readers.hf import read_hf_config
+
+
+@lru_cache(maxsize=64)
+def read_named_preset(name: str, image: tuple[int, ...] | None = None) -> Arch:
+    """The architecture of the preset of that exact name; read once, as architectures never change."""
+    return read_preset(presets()[name], image)
 
 
 def read_preset(preset: Preset, image: tuple[int, ...] | None = None) -> Arch:
