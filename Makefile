@@ -37,7 +37,7 @@ docs: $(CORE)
 	@$(BIN)/python scripts/make_docs.py
 
 bench: $(BENCH)
-	@$(BIN)/python benchmarks/count.py
+	@$(BIN)/python benchmarks/count.py --json benchmarks/count.json
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Suanli needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }

@@ -74,4 +74,3 @@ def test_no_error_is_swallowed() -> None:
                 if broad and all(isinstance(each, ast.Pass | ast.Continue) for each in node.body):
                     silent.append(f"{path.name}:{node.lineno}")
     assert silent == []
-

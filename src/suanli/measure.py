@@ -150,6 +150,7 @@ def mfu(
         tokens_per_second=tokens,
         tokens_per_second_per_gpu=tokens / gpus,
         gpus=gpus,
+        unit=arch.unit,
         memory_utilisation=memory_used / memory if memory_used is not None and memory else None,
         memory_bytes=memory,
         reason=mine.reason,

@@ -229,7 +229,7 @@ def explain_mfu(id_: str, arch: Arch, found: Mfu) -> Why:
     achieved = _step(all_formulas()["achieved_flop_per_s"], inputs, "achieved")
     over = {"flop_per_s": achieved.value, "peak_flop_per_s": found.peak_flop_per_s}
     steps = (achieved,) if id_ == "achieved_flop_per_s" else (
-        achieved, _step(all_formulas()["utilisation"], over, f"against {found.peak.source}"),
+        achieved, _step(all_formulas()["utilisation"], over, f"against {found.peak.device or found.peak.source}"),
     )  # fmt: skip
     return _explained(id_, arch.name, getattr(found, id_), steps)
 

@@ -64,7 +64,7 @@ def test_the_rule_8tp_over_nx(params: int, tokens: int, gpus: int, rate: float, 
     assert found.days is not None
     assert round(found.days, 2) == days
     assert found.mfu is None
-    assert found.reasons["mfu"] == "no GPU, hence no peak (--gpu or --peak)"
+    assert found.reasons["mfu"] == "no GPU, hence no peak (--gpu)"
 
 
 def test_mixture_by_active_parameters() -> None:

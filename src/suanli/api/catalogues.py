@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from suanli.catalog.devices import find_device, list_devices, source_texts
@@ -15,37 +15,41 @@ from suanli.readers.preset import read_preset
 from suanli.units import parse
 
 
+def _doc(unit: str, doc: str, **more: Any) -> Any:
+    return field(metadata={"unit": unit, "doc": doc}, **more)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Devices:
     """Accelerators of the catalogue; `prices` are given for a single one."""
 
-    devices: tuple[Device, ...]
-    prices: tuple[Price, ...] = ()
+    devices: tuple[Device, ...] = _doc("", "rows of the catalogue")
+    prices: tuple[Price, ...] = _doc("", "prices seen, where one device was asked for", default=())
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRow:
     """One preset with its figures."""
 
-    name: str
-    title: str
-    family: str
-    task: str
-    params: int
-    params_active: int
-    params_published: str | None
-    max_positions: int | None
-    date: str | None
-    source: str
-    notes: str
-    aliases: tuple[str, ...]
+    name: str = _doc("", "name to give as MODEL")
+    title: str = _doc("", "name as people write it")
+    family: str = _doc("", "file of the catalogue it is in")
+    task: str = _doc("", "what the class counted does")
+    params: int = _doc("parameters", "counted")
+    params_active: int = _doc("parameters", "those one token passes through")
+    params_published: str | None = _doc("", "figure its authors print")
+    max_positions: int | None = _doc("tokens", "longest sequence")
+    date: str | None = _doc("", "of publication")
+    source: str = _doc("", "config or paper")
+    notes: str = _doc("", "choices and doubts")
+    aliases: tuple[str, ...] = _doc("", "other spellings")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Models:
     """Presets."""
 
-    models: tuple[ModelRow, ...]
+    models: tuple[ModelRow, ...] = _doc("", "presets")
 
 
 def gpus(name: str | None = None, *, sort: str | None = None, filter: str | None = None) -> Result:

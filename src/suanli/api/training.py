@@ -60,7 +60,9 @@ def train(
     """
     request = Request()
     n = request.whole("params", params)
-    arch = read_model_of(request, model) if model is not None or n is None else None
+    if model is None and params is None:
+        request.fault("missing_option", "a run needs a model or --params", "params", expected="MODEL or --params N")
+    arch = read_model_of(request, model) if model is not None else None
     rule = read_convention(request, convention)
     policy = read_recompute(request, recompute)
     if policy == PUBLISHED_SELECTIVE:

@@ -52,17 +52,19 @@ def show(result: Result, *, as_json: bool, output: Path | None) -> None:
         sys.stderr.write(f"wrote {output}\n")
     else:
         from suanli.report import document_of  # noqa: PLC0415
-        from suanli.report.text import print_document  # noqa: PLC0415
+        from suanli.report.text import document_text, print_document  # noqa: PLC0415
 
-        print_document(document_of(result), console())
+        if sys.stdout.isatty():
+            print_document(document_of(result), terminal())
+        else:
+            sys.stdout.write(document_text(document_of(result), WIDTH_WITHOUT_TERMINAL))
 
 
-def console() -> Console:
-    """The terminal, at its width; a fixed one where the output is no terminal."""
+def terminal() -> Console:
+    """The terminal, at its width and with its colours."""
     from rich.console import Console  # noqa: PLC0415  not for --json
 
-    width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
-    return Console(width=width, highlight=False)
+    return Console(highlight=False)
 
 
 def show_error(problem: SuanliError, *, as_json: bool) -> None:

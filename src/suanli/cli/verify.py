@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 from suanli import api
 from suanli.cli.options import Json, Output, Text, text_option
 from suanli.cli.run import run
 
 Only = Annotated[Text, text_option("--only", "articles, runs or models. Default: all of them.", metavar="SECTION")]
-Full = Annotated[bool, text_option("--all", "Print every claim, not only those that do not simply hold.")]
+Full = Annotated[bool, typer.Option("--all", help="Print every claim, not only those that do not simply hold.")]
 
 
 def command(only: Only = None, all_: Full = False, json: Json = False, output: Output = None) -> None:

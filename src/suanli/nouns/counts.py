@@ -55,35 +55,35 @@ class ByteCounts:
 class CountRow:
     """Rows of the ledger added up by one name."""
 
-    name: str
-    params: int
-    model_flops: int
-    hardware_flops: int
-    read_bytes: int
-    write_bytes: int
-    times: int
-    formulas: tuple[str, ...]
+    name: str = _doc("", "module, kind, layer or pass")
+    params: int = _doc("parameters", "held there")
+    model_flops: int = _doc("FLOPs", "what the model needs")
+    hardware_flops: int = _doc("FLOPs", "what the machine executes")
+    read_bytes: int = _doc("bytes", "weights and inputs read")
+    write_bytes: int = _doc("bytes", "outputs written")
+    times: int = _doc("", "equal copies of the first layer added up")
+    formulas: tuple[str, ...] = _doc("", "ids of the formulas applied")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
     """A model's books under one convention."""
 
-    model: str
-    title: str
+    model: str = _doc("", "name")
+    title: str = _doc("", "name as people write it")
     unit: str = _doc("", "what one position is: token, patch, image")
     units: int = _doc("positions", "positions the FLOPs are for")
-    params: ParamCounts
-    flops: FlopCounts
+    params: ParamCounts = _doc("", "parameters")
+    flops: FlopCounts = _doc("", "operations")
     flops_per_token: float = _doc("FLOPs", "model FLOPs of one position")
     macs: int = _doc("MACs", "model FLOPs over 2")
     ideal_params: int = _doc("parameters", "N of the ideal forms")
     ideal: Mapping[str, int] = _doc("FLOPs", "2N, 6N and 8N times positions")
     ideal_error: Mapping[str, float | None] = _doc("fraction", "ideal over counted, less 1")
     formula_params: int | None = _doc("parameters", "arXiv:2104.04473 eq. 2, for GPT shapes")
-    bytes: ByteCounts
-    by: str
-    rows: tuple[CountRow, ...]
+    bytes: ByteCounts = _doc("", "memory of the whole model, in one piece")
+    by: str = _doc("", "how rows are added up")
+    rows: tuple[CountRow, ...] = _doc("", "rows that make the totals")
     ledger: Ledger = field(metadata={"hidden": True})
 
     @property

@@ -16,7 +16,7 @@ class Peak:
     """What a utilisation is divided by, and where it comes from."""
 
     flop_per_s: int | float = _doc("FLOP/s", "dense peak of one device as torch sees it")
-    dtype: str
+    dtype: str = _doc("", "dtype of the peak")
     device: str | None = _doc("", "id in the catalogue; None where the peak was given")
     source: str = _doc("", "row and date, or the option")
 
@@ -38,16 +38,17 @@ class Mfu:
 
     mfu: float | None = _doc("fraction", "under the chosen convention")
     hfu: float | None = _doc("fraction", "under the chosen convention and recompute policy")
-    convention: str
-    recompute: str
-    by_convention: Mapping[str, Utilisation]
+    convention: str = _doc("", "the chosen one")
+    recompute: str = _doc("", "policy, or a printed equation")
+    by_convention: Mapping[str, Utilisation] = _doc("", "the same run under the chosen and each common convention")
     peak_flop_per_s: int | float = _doc("FLOP/s", "dense peak of one GPU")
-    peak: Peak
+    peak: Peak = _doc("", "where the peak comes from")
     achieved_flop_per_s: float = _doc("FLOP/s", "model FLOPs of one GPU, chosen convention")
     achieved_hardware_flop_per_s: float = _doc("FLOP/s", "executed FLOPs of one GPU, chosen convention")
     tokens_per_second: float = _doc("tokens/s", "all GPUs together")
     tokens_per_second_per_gpu: float = _doc("tokens/s", "one GPU")
-    gpus: int
+    gpus: int = _doc("GPUs", "those the rate is of")
+    unit: str = _doc("", "what is counted where `tokens` is said: token, patch, image")
     memory_utilisation: float | None = _doc("fraction", "memory used over memory of the device")
     memory_bytes: int | None = _doc("bytes", "memory of one device")
     reason: str | None = _doc("", "why mfu is None", default=None)
@@ -57,16 +58,16 @@ class Mfu:
 class Source:
     """A value that was not given: what it is taken to be, and from where."""
 
-    name: str
-    value: float | str | None
-    why: str
+    name: str = _doc("", "of the value")
+    value: float | str | None = _doc("", "what it is taken to be")
+    why: str = _doc("", "from where")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainPlan:
     """A training run in FLOPs, time, money and energy."""
 
-    model: str
+    model: str = _doc("", "name of the model, or its number of parameters")
     tokens: int = _doc("tokens", "tokens trained on")
     params: int = _doc("parameters", "N of the ideal form: given, or the model's active parameters")
     flops: int = _doc("FLOPs", "model FLOPs of the whole run")
@@ -74,8 +75,8 @@ class TrainPlan:
     ideal: Mapping[str, int] = _doc("FLOPs", "6·N·tokens and 8·N·tokens")
     mfu: float | None = _doc("fraction", "model FLOPs utilisation while running")
     hfu: float | None = _doc("fraction", "hardware FLOPs utilisation while running")
-    peak: Peak | None
-    gpus: int | None
+    peak: Peak | None = _doc("", "what utilisations are of; None without a GPU")
+    gpus: int | None = _doc("GPUs", "given, or found for the deadline")
     gpu_hours: float = _doc("GPU-hours", "productive time")
     gpu_days: float = _doc("GPU-days", "productive time")
     goodput: float = _doc("fraction", "useful part of wall time")

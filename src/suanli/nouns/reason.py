@@ -7,30 +7,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+def _doc(doc: str, **more: Any) -> Any:
+    return field(metadata={"doc": doc}, **more)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """One application of a formula: where in the model, the numbers put in, what comes out, how many times."""
 
-    where: str
-    formula: str
-    expression: str
-    values: Mapping[str, Any]
-    value: Any
-    unit: str
-    times: int = 1
+    where: str = _doc("in the model, or what is worked out")
+    formula: str = _doc("id in the registry")
+    expression: str = _doc("the formula in letters")
+    values: Mapping[str, Any] = _doc("numbers put in, by argument")
+    value: Any = _doc("what comes out, all copies together")
+    unit: str = _doc("unit of the value")
+    times: int = _doc("equal copies", default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Why:
     """Formula, legend, source and numbers of a quantity. Without a model, `value` is None and `steps` empty."""
 
-    id: str
-    doc: str
-    formula: str
-    source: str
-    legend: Mapping[str, str]
-    values: Mapping[str, Any] = field(default_factory=dict)
-    value: Any = None
-    unit: str = ""
-    model: str | None = None
-    steps: tuple[Step, ...] = ()
+    id: str = _doc("quantity or formula")
+    doc: str = _doc("what it is")
+    formula: str = _doc("in letters")
+    source: str = _doc("paper and equation, or convention and model")
+    legend: Mapping[str, str] = _doc("arguments, each with letter, meaning, unit")
+    values: Mapping[str, Any] = _doc("numbers put in; for a sum, what is added", default_factory=dict)
+    value: Any = _doc("the verb's value; None without a model", default=None)
+    unit: str = _doc("unit of the value", default="")
+    model: str | None = _doc("name of the model", default=None)
+    steps: tuple[Step, ...] = _doc("every application of a formula", default=())

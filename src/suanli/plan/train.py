@@ -211,7 +211,7 @@ def _reasons(budget: Budget, peak: Peak | None, gpus: int | None) -> dict[str, s
     """Why a figure is not given."""
     found = dict(budget.reasons)
     if peak is None:
-        found["mfu"] = found["hfu"] = "no GPU, hence no peak (--gpu or --peak)"
+        found["mfu"] = found["hfu"] = "no GPU, hence no peak (--gpu)"
     if gpus is None:
         found["days"] = "neither --gpus nor --deadline"
     if budget.price is None:

@@ -21,6 +21,7 @@ from suanli.units import GIGA, TERA, format_count, format_percent
 PERCENT = 0.01
 NEAREST = 9  # runs the median is taken of; an odd number, so that it is one of them
 GPUS_WEIGHT = 0.25
+FAR = 3  # a run is of a like size within this factor
 _PRECISIONS = {"bf16": ("bf16", "fp16"), "fp16": ("fp16", "bf16"), "fp8": ("fp8",)}
 
 
@@ -60,7 +61,8 @@ def typical_mfu(params: int, device: Device, dtype: str, convention: Convention,
     near = sorted(found, key=lambda row: (row[0], row[2].id))[:NEAREST]
     values = sorted(mfu for _, mfu, _ in near)
     middle = median(values)
-    return Typical(middle, values[0], values[-1], tuple(run.id for *_, run in near), _sentence(near, values, device))
+    sentence = _sentence(near, values, device, params)
+    return Typical(middle, values[0], values[-1], tuple(run.id for *_, run in near), sentence)
 
 
 def _distance(size: float, count: int | None, params: int, gpus: int | None) -> float:
@@ -69,16 +71,29 @@ def _distance(size: float, count: int | None, params: int, gpus: int | None) -> 
     return abs(math.log(size / params)) + GPUS_WEIGHT * scale
 
 
-def _sentence(near: list[tuple[float, float, PublishedRun]], values: list[float], device: Device) -> str:
+def _sentence(near: list[tuple[float, float, PublishedRun]], values: list[float], device: Device, params: int) -> str:
     sizes = sorted((run.params_active_b or run.params_total_b or 0) * GIGA for *_, run in near)
     counts = sorted(run.gpu_count or 1 for *_, run in near)
     names = ", ".join(dict.fromkeys(run.model for *_, run in near))
+    family = device.family.upper()
+    if len(near) == 1:
+        return (
+            f"the only published run on {family}: {names}, {format_count(sizes[0])} on {counts[0]:,} ({near[0][2].id})"
+        )
     return (
-        f"median of {len(near)} published runs nearest in size and GPUs on {device.family.upper()} "
+        f"median of {len(near)} published runs nearest in size and GPUs on {family} "
         f"({format_count(sizes[0])} to {format_count(sizes[-1])} on {counts[0]:,} to {counts[-1]:,}: {names}; "
         f"{format_percent(values[0], 1)} to {format_percent(values[-1], 1)}; "
-        f"{near[0][2].id} … {near[-1][2].id})"
+        f"{near[0][2].id} … {near[-1][2].id}){_far(sizes, params)}"
     )
+
+
+def _far(sizes: list[float], params: int) -> str:
+    """A warning where no run is of a like size."""
+    nearest = min(sizes, key=lambda size: abs(math.log(size / params)))
+    if 1 / FAR <= nearest / params <= FAR:
+        return ""
+    return f"; none is near in size: the nearest has {format_count(nearest)}, so take it with care"
 
 
 def _comparable(run: PublishedRun, device: Device, dtype: str) -> bool:

@@ -30,6 +30,8 @@ def read_model(model: Any, image: Image | None = None, where: str = "MODEL") -> 
         return _from_path(model, image)
     if isinstance(model, str):
         return _from_text(model.strip(), image, where)
+    if model is None:
+        raise InputError(Fault(code="missing_option", message="no model is named", where=where, expected="a model"))
     to_dict = getattr(model, "to_dict", None)
     if callable(to_dict) and hasattr(model, "model_type"):  # a transformers config object
         return read_model(to_dict(), image, where)

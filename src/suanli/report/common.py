@@ -24,6 +24,11 @@ def exact(value: float, unit: str = "") -> str:
     return f"{format_exact(value)} {unit}".rstrip()
 
 
+def plural(unit: str) -> str:
+    """More than one of what is counted."""
+    return {"patch": "patches"}.get(unit, f"{unit}s")
+
+
 def share(part: float, whole: float) -> str:
     """A part of a whole in percent."""
     return f"{part / whole * 100:.1f} %" if whole else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suanli.nouns.counts import Count
 from suanli.nouns.result import Result
-from suanli.report.common import NOT_GIVEN, closing, exact, off_by, share
+from suanli.report.common import NOT_GIVEN, closing, exact, off_by, plural, share
 from suanli.report.document import Document, Facts, Lines, Table
 from suanli.units import format_bytes, format_count, format_flops
 
@@ -21,8 +21,9 @@ _POLICIES = {
 def count_document(result: Result) -> Document:
     """Parameters, FLOPs, memory, rows and what was left out."""
     books: Count = result.result
+    units = books.unit if books.units == 1 else plural(books.unit)
     return Document(
-        f"{books.title} — {books.units:,} {_plural(books.unit, books.units)}, convention {result.convention}",
+        f"{books.title} — {books.units:,} {units}, convention {result.convention}",
         (
             _parameters(books),
             _flops(books),
@@ -35,10 +36,6 @@ def count_document(result: Result) -> Document:
             *closing(result),
         ),
     )
-
-
-def _plural(unit: str, units: int) -> str:
-    return unit if units == 1 else {"patch": "patches"}.get(unit, f"{unit}s")
 
 
 def _parameters(books: Count) -> Facts:

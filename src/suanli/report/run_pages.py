@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from suanli.nouns.measures import Mfu, Peak, TrainPlan, Utilisation
 from suanli.nouns.result import Result
-from suanli.report.common import NOT_GIVEN, closing, exact
+from suanli.report.common import NOT_GIVEN, closing, exact, plural
 from suanli.report.document import Document, Facts, Table
 from suanli.units import (
     GIGA,
     TERA,
     format_bytes,
     format_count,
-    format_exact,
     format_flop_per_s,
     format_flops,
     format_percent,
@@ -33,24 +32,26 @@ def mfu_headline(found: Mfu) -> str:
     """`MFU 41.6 % [causal, 989.4 dense bf16 h100-sxm] (palm 49.4 %)`."""
     other = "causal" if found.convention == "palm" else "palm"
     beside = found.by_convention.get(other)
-    second = f" ({other} {percent(beside.mfu, 1)})" if beside else ""
+    # N times positions says nothing of convolutional nets and pictures
+    second = f" ({other} {percent(beside.mfu, 1)})" if beside and found.unit == "token" else ""
     return f"MFU {percent(found.mfu, 1)} [{found.convention}, {peak_words(found.peak)}]{second}"
 
 
 def mfu_document(result: Result) -> Document:
     """The utilisation, every common convention beside it, and what it was measured from."""
     found: Mfu = result.result
+    units = plural(found.unit)
     rows = [
         ("MFU", percent(found.mfu), found.reason or f"model FLOPs, convention {found.convention}"),
         ("HFU", percent(found.hfu), f"recompute {found.recompute}"),
         ("achieved", format_flop_per_s(found.achieved_flop_per_s), "model FLOPs of one GPU"),
         ("peak", format_flop_per_s(found.peak_flop_per_s), found.peak.source),
         (
-            "tokens/s",
+            f"{units}/s",
             exact(round(found.tokens_per_second, 3)),
             "one GPU" if found.gpus == 1 else f"{found.gpus:,} GPUs together",
         ),
-        ("tokens/s a GPU", exact(round(found.tokens_per_second_per_gpu, 3)), ""),
+        (f"{units}/s a GPU", exact(round(found.tokens_per_second_per_gpu, 3)), ""),
     ]
     if found.memory_utilisation is not None and found.memory_bytes:
         rows.append(("memory", percent(found.memory_utilisation), f"of {format_bytes(found.memory_bytes)}"))
@@ -59,7 +60,7 @@ def mfu_document(result: Result) -> Document:
 
 def _conventions(found: Mfu) -> Table:
     rows = tuple(_convention_row(name, view) for name, view in found.by_convention.items())
-    columns = ("convention", "GFLOP/token", "MFU", "HFU")
+    columns = ("convention", f"GFLOP/{found.unit}", "MFU", "HFU")
     return Table("The same run under each convention", columns, rows)
 
 
@@ -70,7 +71,7 @@ def _convention_row(name: str, view: Utilisation) -> tuple[str, str, str, str]:
 def train_document(result: Result) -> Document:
     """FLOPs, time, money and energy."""
     plan: TrainPlan = result.result
-    days = "" if plan.days is None else f": {format_exact(round(plan.days, 2))} days"
+    days = "" if plan.days is None else f": {plan.days:,.2f} days"
     gpus = "" if plan.gpus is None else f" on {plan.gpus:,} GPUs"
     headline = f"{plan.model} on {format_count(plan.tokens)} tokens{gpus}{days}"
     return Document(headline, (_work(plan), _time(plan), _bill(plan), *closing(result)))
