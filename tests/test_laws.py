@@ -452,9 +452,6 @@ def test_hardware_under_every_policy_is_that_of_its_own_ledger(
     }
 
 
-@pytest.mark.xfail(
-    strict=True, reason="count._again looks for the paths of arch.leaves(); frozen stacks are split, so none is found"
-)
 def test_hardware_under_every_policy_with_frozen_weights() -> None:
     config = {"num_layers": 2, "hidden": 4, "heads": 2, "ffn": 8, "vocab": 5}
     tuned, rule, work = with_lora(read_paper_decoder(config, "x"), Lora(1)), CONVENTIONS["causal"], Workload(

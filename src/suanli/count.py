@@ -178,7 +178,7 @@ def _again(ledger: Ledger, at: Setting, policy: str) -> int:
     if at.convention.basis == "closed":
         return ledger.flops(FORWARD) if policy == "full" else 0
     asked = replace(at, workload=replace(at.workload, recompute=policy))
-    again = {placed.path for placed in at.arch.leaves() if recomputed(placed, asked)}
+    again = {placed.path for placed in placed_layers(at.arch) if recomputed(placed, asked)}
     return sum(row.hardware_flops for row in ledger.rows if row.pass_ == FORWARD and _is_again(row, again, policy))
 
 
