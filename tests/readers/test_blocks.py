@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import FrozenInstanceError
 
 import pytest
 from hypothesis import given
@@ -141,6 +142,26 @@ def test_without_a_width_of_their_own_keys_are_as_wide_as_queries() -> None:
     _, crossing, *_ = attention(AttentionSpec(**SPEC, key_stream="frames"))
     assert isinstance(crossing, Module)
     assert [row[1] for row in shown(crossing.children)] == [8, 8]
+
+
+def test_an_attention_is_plain_unless_it_is_said_otherwise() -> None:
+    spec = AttentionSpec(**SPEC)
+    assert (spec.qkv_bias, spec.k_bias, spec.o_bias, spec.sinks, spec.dropout) == (False, True, False, False, False)
+    assert (spec.mask, spec.window, spec.chunk, spec.qk_norm, spec.key_stream) == ("causal", None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        AttentionNames(),
+        AttentionSpec(**SPEC),
+        LatentSpec(hidden=8, heads=3, q_rank=None, kv_rank=5, nope_dim=4, rope_dim=2, v_dim=7),
+        MoeSpec(hidden=4, experts=8, top_k=2, ffn=6),
+    ],
+)
+def test_specs_never_change(spec: object) -> None:
+    with pytest.raises(FrozenInstanceError):
+        spec.at = "x"  # type: ignore[attr-defined]
 
 
 # --- latent attention ---------------------------------------------------------------------------------------------

@@ -30,6 +30,9 @@ WHOLE = "expected a whole number from 1 to 1,000,000,000."
 
 GOOD: list[tuple[dict[str, Any], Read, Any]] = [
     ({"a": 3}, lambda c: c.need("a"), 3),
+    ({"a": 1}, lambda c: c.whole("a", default=9), 1),
+    ({"a": 1}, lambda c: c.maybe("a"), 1),
+    ({"a": 10**9}, lambda c: c.maybe("a"), 10**9),
     ({"a": 3.0}, lambda c: c.need("a"), 3),  # JSON written by a tool that knows only floats
     ({"b": 4}, lambda c: c.need("a", "b"), 4),
     ({"a": None, "b": 4}, lambda c: c.need("a", "b"), 4),
@@ -252,6 +255,30 @@ def test_nearest_keys_are_two_words_of_a_sane_length() -> None:
     nearest = found.faults.faults[0].nearest
     assert len(nearest) == 2
     assert set(nearest) <= {"num_layer", "num_layers_", "nun_layers"}
+
+
+def test_only_the_first_keys_and_short_ones_are_compared() -> None:
+    """A config of a million keys costs no more than one of five hundred."""
+    filler = {f"{n:08d}": 1 for n in range(499)}
+    for values, nearest in (
+        ({**filler, "widht": 1}, ("widht",)),  # the 500th
+        ({**filler, "0": 1, "widht": 1}, ()),  # the 501st
+    ):
+        found = Config(values, "config.json")
+        found.need("width")
+        assert found.faults.faults[0].nearest == nearest
+
+
+@pytest.mark.parametrize(("length", "near"), [(99, True), (100, False)])
+def test_keys_of_a_hundred_letters_are_not_compared(length: int, near: bool) -> None:
+    key = "w" * length
+    found = Config({key: 1}, "config.json")
+    found.need("w" * 99 + "x")
+    assert found.faults.faults[0].nearest == ((key,) if near else ())
+
+
+def test_lists_may_be_as_long_as_there_may_be_layers() -> None:
+    assert len(config(a=[0] * 100_000).wholes("a") or ()) == 100_000
 
 
 @pytest.mark.parametrize(
