@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from suanli.catalog.devices import find_device
 from suanli.errors import InputError
 from suanli.measure import PUBLISHED_SELECTIVE, RECOMPUTE_CHOICES, Rate, find_peak, flops_per_token, mfu
 from suanli.nouns.arch import Arch, Module
-from suanli.nouns.layers import Conv, Linear
+from suanli.nouns.layers import Conv, Linear, Norm
 from suanli.nouns.measures import Mfu, Peak
 from suanli.nouns.workload import Workload
 from suanli.readers.hf import read_hf_config
@@ -126,6 +127,26 @@ def test_below_zero() -> None:
     found = measured(Rate(tflops_per_gpu=-500))
     assert (found.mfu, found.hfu) == (None, None)
     assert found.reason == ("-0.050 times the peak: a rate below zero was measured. Check the sign of what was given")
+
+
+def test_a_closed_form_of_a_model_with_letters() -> None:
+    """neox at s = 6: 24·16 + 4·6·4 of one layer and 1.5·4·10 of the head, three times."""
+    found = measured(Rate(tokens_per_second=1), "neox")
+    assert found.by_convention["neox"].flops_per_token == 3 * (24 * 16 + 96 + 60)
+    assert found.convention == "neox"
+
+
+def test_a_net_without_products_uses_nothing() -> None:
+    """No FLOPs are a utilisation of zero, and no fault."""
+    net = Arch(name="n", root=Module(name="", children=(Norm(name="n", dim=4),)))
+    found = measured(Rate(tokens_per_second=1), arch=net)
+    assert (found.mfu, found.hfu, found.reason) == (0, 0, None)
+
+
+def test_rates_and_tokens_never_change() -> None:
+    for each in (Rate(tokens_per_second=1), flops_per_token(NET, Workload(seq=SEQ), CAUSAL, "none")):
+        with pytest.raises(FrozenInstanceError):
+            each.model = 5  # type: ignore[misc, union-attr]
 
 
 @pytest.mark.parametrize("used", [0, 10**10, 80 * 10**9])
