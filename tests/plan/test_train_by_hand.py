@@ -129,6 +129,10 @@ def test_money_energy_and_carbon() -> None:
     assert set(found.reasons) == {"days"}
 
 
+def test_a_facility_takes_nothing_and_nothing_is_lost_unless_said() -> None:
+    assert plan(tokens=TOKENS, mfu=0.5, power=500.0).energy_kwh == pytest.approx(1000)
+
+
 def test_nothing_is_free_that_costs_nothing() -> None:
     """A price or a carbon intensity of zero is a price: zero, not unknown."""
     found = plan(tokens=TOKENS, mfu=0.5, price=0, power=1.0, carbon=0)
@@ -203,6 +207,10 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         [
             "either the number of GPUs or the deadline is asked for in --gpus and --deadline; expected one of them.",
         ],
+    ),
+    (
+        {"tokens": 1, "mfu": 1, "flop_per_s": 1},
+        ["one utilisation is needed; got --mfu and --tflops-per-gpu; expected one of them."],
     ),
     (
         {"tokens": 1, "mfu": 1, "hfu": 1, "flop_per_s": 1},
