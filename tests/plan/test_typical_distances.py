@@ -156,6 +156,16 @@ def test_the_sentence_names_everything(
     assert found.mfu == pytest.approx(0.35)
 
 
+def test_of_three_runs_the_ends_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose GPUs are not printed ran on at least one; models are named once."""
+    three = ({"id": "c", "params_total_b": 8.0, "gpu_count": None, "mfu_pct": 50.0}, *TWO)
+    monkeypatch.setattr(typical, "published_runs", lambda: runs(*three))
+    assert typical_mfu(7 * 10**9, H100, "bf16", CAUSAL).sentence == (
+        "median of 3 published runs nearest in size and GPUs on H100 "
+        "(7.000 B to 14.00 B on 1 to 1,024: net, mesh; 30.0 % to 50.0 %; a … b)"
+    )
+
+
 def test_runs_without_a_size_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(typical, "published_runs", lambda: runs({"params_total_b": None, "mfu_pct": 30.0}))
     with pytest.raises(InputError, match="no bf16 training run on h100-sxm is published with a rate and a shape"):
