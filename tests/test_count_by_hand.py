@@ -329,9 +329,6 @@ def test_sizes_of_the_uncounted(phase: str, kv_len: int | None, sizes: dict[str,
     assert everything == found  # the model's own mask, whatever a convention charges
 
 
-@pytest.mark.xfail(
-    strict=True, reason="uncounted() takes all positions for a biased head, prefill makes logits for one"
-)
 def test_biases_of_a_head_are_added_to_the_logits_that_are_made() -> None:
     """Two sequences prefilled: two rows of five logits, not ten."""
     head = Linear(name="lm_head", in_features=3, out_features=5, bias=True, role="lm_head")
