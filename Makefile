@@ -19,6 +19,7 @@ JOBS ?= 2
 
 run: $(CORE)
 	@$(BIN)/python examples/llama_3_1_405b.py
+	@echo; echo "The command is $(BIN)/suanli: try $(BIN)/suanli --help"
 
 test: lint
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup

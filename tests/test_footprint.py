@@ -52,7 +52,7 @@ def test_cross_attention_keeps_the_encoder() -> None:
 
 def test_linear_attention_does_not_grow() -> None:
     arch = read_model("minimax-text-01")
-    short, long = (kv_cache(arch, Workload(kv_len=keys)) or 0 for keys in (1000, 2000))
+    short, long = (kv_cache(arch, Workload(phase="decode", kv_len=keys)) or 0 for keys in (1000, 2000))
     assert long - short == 10 * 1000 * 2 * 8 * 128 * 2  # only the 10 full layers of 80
 
 

@@ -118,15 +118,15 @@ def test_at_and_above_the_peak(peak: float, model_fits: bool, hardware_fits: boo
         assert found.reason is not None
         assert found.reason.startswith("1.001 times the peak of ")
         assert found.reason.endswith(
-            ": no machine exceeds its peak. Check that --gpus counts all GPUs of the measured rate, that the rate is "
-            "of the whole step, and that the GPU and dtype are those of the run"
+            ": no machine exceeds its peak. Check that --gpus counts all GPUs of the measured rate, that "
+            "--global-batch is in sequences, and that the GPU and dtype are those of the run"
         )
 
 
 def test_below_zero() -> None:
     found = measured(Rate(tflops_per_gpu=-500))
     assert (found.mfu, found.hfu) == (None, None)
-    assert found.reason == ("-0.050 times the peak: a rate below zero was measured. Check the sign of what was given")
+    assert found.reason == ("-0.05 times the peak: a rate below zero was measured. Check the sign of what was given")
 
 
 def test_a_closed_form_of_a_model_with_letters() -> None:

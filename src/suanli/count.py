@@ -163,7 +163,8 @@ def _flop_counts(ledger: Ledger, at: Setting) -> FlopCounts:
     forward, backward = ledger.flops(FORWARD), ledger.flops(BACKWARD)
     policies = None
     if at.workload.phase == "train":
-        policies = {policy: forward + backward + _again(ledger, at, policy) for policy in RECOMPUTE}
+        known = [policy for policy in RECOMPUTE if policy != "selective" or at.convention.basis != "closed"]
+        policies = {policy: forward + backward + _again(ledger, at, policy) for policy in known}
     return FlopCounts(
         forward=forward,
         backward=backward,
@@ -252,6 +253,7 @@ def build_ledger(arch: Arch, workload: Workload, convention: Convention, params:
     check_phase(arch, workload)
     at = Setting(arch, workload, convention)
     if convention.basis == "closed":
+        _check_closed(at)
         return _closed_ledger(at)
     gradients = _Gradients()
     rows = tuple(row for placed in placed_layers(arch) for row in _rows(placed, at, gradients))
@@ -293,6 +295,20 @@ def check_phase(arch: Arch, workload: Workload) -> None:
                 got="decode",
                 expected="forward or train",
                 hint="Only decoders produce one token after another.",
+            )
+        )
+
+
+def _check_closed(at: Setting) -> None:
+    """A closed formula knows no recompute but the full one."""
+    if at.workload.recompute == "selective":
+        raise InputError(
+            Fault(
+                code="convention_impossible",
+                message=f"convention {at.convention.name} is one formula and has no selective recompute",
+                where="--recompute",
+                got="selective",
+                expected="none or full",
             )
         )
 

@@ -75,7 +75,7 @@ def cache_product(placed: Placed, at: Setting) -> Product | None:
         )
     if not isinstance(layer, Attention) or not at.arch.stream(placed.stream).decodes:
         return None
-    keys = at.keys(layer.key_stream) if layer.key_stream else at.workload.keys
+    keys = at.keys(layer.key_stream or placed.stream)
     return product(
         memory.kv_cache_bytes,
         batch=batch,

@@ -98,6 +98,10 @@ def _units(arch: Arch, workload: Workload) -> int:
 
 def find_peak(device: Device | None, dtype: str, given: float | None) -> Peak:
     """The dense peak: as given, or the catalogue's. Raises InputError without either, never guesses."""
+    if given == 0:
+        raise InputError(
+            Fault(code="bad_peak", message="a peak of nothing", where="--peak", got="0", expected="a rate above 0")
+        )
     if given is not None:
         return Peak(flop_per_s=given, dtype=dtype, device=device.short_id if device else None, source="--peak")
     if device is None:
@@ -151,10 +155,15 @@ def mfu(
         tokens_per_second_per_gpu=tokens / gpus,
         gpus=gpus,
         unit=arch.unit,
-        memory_utilisation=memory_used / memory if memory_used is not None and memory else None,
+        memory_utilisation=_memory_part(memory_used, memory),
         memory_bytes=memory,
         reason=mine.reason,
     )
+
+
+def _memory_part(used: int | None, memory: int | None) -> float | None:
+    """Memory used over memory; None where either is unknown, or more is used than there is."""
+    return used / memory if used is not None and memory and used <= memory else None
 
 
 def _with(convention: Convention, common: Iterable[Convention]) -> list[Convention]:
@@ -189,11 +198,11 @@ def _impossible(model: float, hardware: float, peak: Peak) -> str | None:
     """What is wrong when less than nothing or more than the peak is achieved; None where nothing is."""
     ratio = max(model, hardware)
     if model < 0:
-        return f"{model:.3f} times the peak: a rate below zero was measured. Check the sign of what was given"
+        return f"{model:.3g} times the peak: a rate below zero was measured. Check the sign of what was given"
     if ratio <= 1:
         return None
     return (
         f"{ratio:.3f} times the peak of {format_flop_per_s(peak.flop_per_s)}: no machine exceeds its peak. Check that "
-        "--gpus counts all GPUs of the measured rate, that the rate is of the whole step, and that the GPU and dtype "
+        "--gpus counts all GPUs of the measured rate, that --global-batch is in sequences, and that the GPU and dtype "
         "are those of the run"
     )

@@ -54,21 +54,27 @@ _COUNT_SUFFIXES = _PREFIXES | {"B": GIGA, "b": GIGA, "m": MEGA, "t": TERA, "g": 
 _FLOP = ("FLOPS", "FLOP/s", "FLOPs/s", "FLOPs", "FLOP", "flops", "Flops", "flop/s", "")
 _USD = {"": 1, "$": 1, "USD": 1, "usd": 1} | {k + "$": v for k, v in _DECIMAL.items()}
 _INSTRUCTIONS = {"MIPS": MEGA, "DMIPS": MEGA, "GIPS": GIGA}
+_RATES = _units(*_FLOP, prefixes=_DECIMAL) | _units("flops", "flop/s", prefixes={"g": GIGA, "t": TERA, "p": PETA})
 _OPS = _units("OPS", "OP/s", "OPs", "op/s", prefixes=_DECIMAL)
 
 KINDS = {
     kind.name: kind
     for kind in (
         Kind("count", "", _COUNT_SUFFIXES, "300B"),
-        Kind("flop_per_s", "FLOP/s", _units(*_FLOP, prefixes=_DECIMAL), "989TFLOPS", bare=False),
-        Kind("tflop_per_s", "FLOP/s", _units(*_FLOP, prefixes=_DECIMAL) | {"": TERA}, "140TFLOPS"),
+        Kind("length", "", _COUNT_SUFFIXES, "8192"),
+        Kind("factor", "", {"": 1}, "1.2"),
+        Kind("flop_per_s", "FLOP/s", _RATES, "989TFLOPS", bare=False),
+        Kind("tflop_per_s", "FLOP/s", _RATES | {"": TERA}, "140TFLOPS"),
         Kind("bytes", "B", _units("B", "") | {"b": 1}, "80GB"),
+        Kind("memory", "B", _units("B"), "71.2GB", bare=False),
         Kind("bytes_per_s", "B/s", _units("B/s", prefixes=_PREFIXES), "3350GB/s", bare=False),
-        Kind("duration", "s", _durations(), "54d"),
-        Kind("power", "W", _units("W", prefixes=_DECIMAL), "700W"),
+        Kind("duration", "s", _durations(), "6.72s"),
+        Kind("span", "s", _durations(), "54d", bare=False),
+        Kind("watts", "W", _units("W", "", prefixes=_DECIMAL), "700"),
+        Kind("power", "W", _units("W", prefixes=_DECIMAL), "700W", bare=False),
         Kind("usd", "$", _USD, "2.5"),
         Kind("fraction", "", {"": 1, "%": 0.01}, "46%"),
-        Kind("carbon", "kg/kWh", {"": 1, "kg/kWh": 1, "g/kWh": MILLI}, "0.4kg/kWh"),
+        Kind("carbon", "kg/kWh", {"kg/kWh": 1, "g/kWh": MILLI}, "0.4kg/kWh", bare=False),
         Kind("operations", "op", _units("OP", "OPs", "op", "ops", "Op", prefixes=_DECIMAL), "22.6GOPs"),
         Kind("op_per_s", "op/s", _OPS, "5.6TOPS", bare=False),
         Kind("op_per_s_per_w", "op/s/W", {k + "/W": v for k, v in _OPS.items()}, "9.3TOPS/W", bare=False),
@@ -81,7 +87,7 @@ KINDS = {
 _WHOLE = r"(?:\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*)"
 _NUMBER = re.compile(rf"\s*(\$?)([+-]?(?:{_WHOLE}\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*((?:[^\s\d.,_]\S*)?)\s*", re.ASCII)
 _MAX_DIGITS = 60  # longer numbers are not quantities, and Decimal would work on them for ever
-_MAX_POWER = 300  # what is larger, no float can hold
+_MAX_POWER = 90  # beyond 10^90 nothing is a quantity, and products of a few still fit a float
 
 
 def parse(text: str | float, kind: str, where: str = "value", *, signed: bool = False) -> int | float:
@@ -101,7 +107,7 @@ def _plain(value: float, rule: Kind, where: str) -> int | float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or (isinstance(value, float) and not math.isfinite(value)):
         raise _fault(rule, "bad_quantity", "not a finite number", where, value)
-    if abs(value) > 10**_MAX_POWER:
+    if value and not 10.0**-_MAX_POWER <= abs(value) <= 10**_MAX_POWER:
         raise _fault(rule, "bad_quantity", "a number too large or too small", where, value)
     return value
 

@@ -114,7 +114,7 @@ def explain_count(id_: str, arch: Arch, workload: Workload, convention: Conventi
         id=id_,
         doc=quantity.doc,
         formula=used[quantity.formula].expression if quantity.formula in used else quantity.formula,
-        source="; ".join(dict.fromkeys([f"convention {convention.name}: {convention.source}", *arch.sources])),
+        source="; ".join(dict.fromkeys([*_rule_source(part, used, convention), *arch.sources])),
         legend=_legend(used),
         values=_put_in(id_, books, steps),
         value=value,
@@ -122,6 +122,13 @@ def explain_count(id_: str, arch: Arch, workload: Workload, convention: Conventi
         model=arch.name,
         steps=steps,
     )
+
+
+def _rule_source(part: str, used: Mapping[str, Formula], convention: Convention) -> list[str]:
+    """FLOPs come by the convention; parameters from the shapes, ideal forms and bytes from their formulas."""
+    if part.startswith("flops"):
+        return [f"convention {convention.name}: {convention.source}"]
+    return [formula.source for formula in used.values()]
 
 
 def _put_in(id_: str, books: Count, steps: tuple[Step, ...]) -> dict[str, Any]:

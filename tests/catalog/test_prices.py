@@ -202,7 +202,7 @@ def test_an_empty_users_file_is_no_fault(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match=r"No such file or directory in .*absent\.toml"):
         read_prices(tmp_path / "absent.toml")
-    with pytest.raises(UnreadableFileError, match="Is a directory"):
+    with pytest.raises(UnreadableFileError, match="not a regular file"):
         read_prices(tmp_path)
     with pytest.raises(UnreadableFileError, match="not a TOML file"):
         read_prices(_write(tmp_path / "mine.toml", "price = ["))

@@ -244,7 +244,7 @@ def test_refusals(budget: dict[str, Any], sentences: list[str]) -> None:
 
 def test_a_utilisation_without_a_peak_gives_no_time() -> None:
     for known in ({"mfu": 0.5}, {"hfu": 0.5}):
-        with pytest.raises(InputError, match="the time of a run needs a utilisation in --mfu"):
+        with pytest.raises(InputError, match="a utilisation needs the peak it is of in --gpu"):
             plan(tokens=1, peak=None, **known)
 
 

@@ -95,7 +95,7 @@ UTILISATIONS = [
 
 @pytest.mark.parametrize(("changed", "mfu"), UTILISATIONS)
 def test_utilisation_of_a_run(changed: dict[str, object], mfu: float | None) -> None:
-    found = _mfu(replace(RUN, **changed), CAUSAL)  # type: ignore[arg-type]
+    found = _mfu(replace(RUN, **changed), CAUSAL, H100, "bf16")  # type: ignore[arg-type]
     assert found == (None if mfu is None else pytest.approx(mfu))
 
 
@@ -135,14 +135,14 @@ NEAR = (
 
 # parameters asked for, order of the runs, what is added to the sentence
 SENTENCES = [
-    (7 * 10**9, "net, mesh", "a … b", ""),
-    (14 * 10**9, "mesh, net", "b … a", ""),
-    (42 * 10**9, "mesh, net", "b … a", ""),  # three times as large: still alike
+    (7 * 10**9, "net, mesh", "a, b", ""),
+    (14 * 10**9, "mesh, net", "b, a", ""),
+    (42 * 10**9, "mesh, net", "b, a", ""),  # three times as large: still alike
     (
-        43 * 10**9, "mesh, net", "b … a",
+        43 * 10**9, "mesh, net", "b, a",
         "; none is near in size: the nearest has 14.00 B, so take it with care",
     ),
-    (2 * 10**9, "net, mesh", "a … b", "; none is near in size: the nearest has 7.000 B, so take it with care"),
+    (2 * 10**9, "net, mesh", "a, b", "; none is near in size: the nearest has 7.000 B, so take it with care"),
 ]  # fmt: skip
 
 
@@ -156,13 +156,13 @@ def test_the_sentence_names_everything(
     assert found.mfu == pytest.approx(0.35)
 
 
-def test_of_three_runs_the_ends_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run whose GPUs are not printed ran on at least one; models are named once."""
     three = ({"id": "c", "params_total_b": 8.0, "gpu_count": None, "mfu_pct": 50.0}, *TWO)
     monkeypatch.setattr(typical, "published_runs", lambda: runs(*three))
     assert typical_mfu(7 * 10**9, H100, "bf16", CAUSAL).sentence == (
         "median of 3 published runs nearest in size and GPUs on H100 "
-        "(7.000 B to 14.00 B on 1 to 1,024: net, mesh; 30.0 % to 50.0 %; a … b)"
+        "(7.000 B to 14.00 B on 1 to 1,024: net, mesh; 30.0 % to 50.0 %; a, c, b)"
     )
 
 

@@ -54,6 +54,7 @@ class Models:
 
 def gpus(name: str | None = None, *, sort: str | None = None, filter: str | None = None) -> Result:
     """The accelerators, or the one called `name`. `filter` is text that a row holds, or `field>number`."""
+    _one_or_many(name, sort, filter)
     if name is not None:
         device = find_device(name, where="NAME")
         found, prices = (device,), tuple(price for price in list_prices() if price.device == device.id)
@@ -72,6 +73,7 @@ def gpus(name: str | None = None, *, sort: str | None = None, filter: str | None
 
 def models(name: str | None = None, *, sort: str | None = None, filter: str | None = None) -> Result:
     """The model presets, or the one called `name`."""
+    _one_or_many(name, sort, filter)
     if name is not None:
         found: tuple[ModelRow, ...] = (_row(find_preset(name, where="NAME")),)
     else:
@@ -83,6 +85,22 @@ def models(name: str | None = None, *, sort: str | None = None, filter: str | No
         result=Models(models=found),
         sources=tuple(dict.fromkeys(row.source for row in found)) if name is not None else (),
     )
+
+
+def _one_or_many(name: Any, sort: Any, filter_: Any) -> None:
+    """Refuse to sort or filter a single row, and what is no text."""
+    for option_name, value in (("NAME", name), ("--sort", sort), ("--filter", filter_)):
+        if value is not None and not isinstance(value, str):
+            raise InputError(Fault(code="bad_text", message="not a text", where=option_name, got=shown(value)))
+    if name is not None and (sort is not None or filter_ is not None):
+        raise InputError(
+            Fault(
+                code="contradiction",
+                message="one row is neither sorted nor filtered",
+                where="--sort and --filter",
+                expected="a NAME, or --sort and --filter",
+            )
+        )
 
 
 def _row(preset: Preset) -> ModelRow:
@@ -132,7 +150,16 @@ def _chosen(rows: tuple[Any, ...], sort: str | None, filter_: str | None, kind: 
     return rows
 
 
+# Heads of the printed tables, and shorter words, for fields
+FIELD_NAMES = {
+    "memory": "memory_bytes", "bandwidth": "memory_bytes_per_s", "gb/s": "memory_bytes_per_s", "power": "tdp_w",
+    "w": "tdp_w", "active": "params_active", "parameters": "params", "positions": "max_positions",
+}  # fmt: skip
+FIELD_KINDS = {"memory_bytes": "bytes", "memory_bytes_per_s": "bytes_per_s", "l2_bytes": "bytes", "tdp_w": "watts"}
+
+
 def _known(field: str, names: list[str], where: str) -> str:
+    field = FIELD_NAMES.get(field.lower(), field.lower())
     if field in names:
         return field
     raise unknown_name("field", field, names, where=where, hint="Fields: " + ", ".join(names) + ".")
@@ -151,11 +178,13 @@ def _sort_key(value: Any) -> tuple[int, float, str]:
 
 def _passes(row: Any, parts: tuple[str, str, str], names: list[str]) -> bool:
     field, sign, bound = parts
-    value = _value(row, _known(field, names, "--filter"))
+    field = _known(field, names, "--filter")
+    value = _value(row, field)
     if isinstance(value, str) and sign == "=":
         return value.lower() == bound.lower()
     # a peak is shown in TFLOP/s, so a bare number is one
-    limit = float(parse(bound, "tflop_per_s" if field in DTYPES else "count", "--filter"))
+    kind = "tflop_per_s" if field in DTYPES else FIELD_KINDS.get(field, "count")
+    limit = float(parse(bound, kind, "--filter"))
     if value is not None and not isinstance(value, int | float):
         raise InputError(Fault(code="bad_filter", message=f"{field} is no number", where="--filter", got=shown(value)))
     return value is not None and _OPERATORS[sign](float(value), limit)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from suanli.adapters import parse_trainable, with_lora
-from suanli.api.parts import as_asked, assumed_line, length_notes, read_convention, read_model_of, read_workload
+from suanli.api.parts import (
+    as_asked,
+    assumed_line,
+    idle_notes,
+    length_notes,
+    read_convention,
+    read_model_of,
+    read_workload,
+)
 from suanli.api.request import Request
 from suanli.count import count as count_books
 from suanli.nouns.result import Result
@@ -24,7 +32,7 @@ def count(
     optimizer: str | None = None,
     recompute: str | None = None,
     convention: str | None = None,
-    by: str = "module",
+    by: str | None = None,
     trainable: str | None = None,
     params: Any = None,
 ) -> Result:
@@ -36,8 +44,8 @@ def count(
     request = Request()
     arch = read_model_of(request, model, image)
     rule = read_convention(request, convention)
-    n = request.whole("params", params)
-    lora = request.attempt(lambda: parse_trainable(request.word("trainable", trainable, "all")))
+    n = request.whole("params", params, kind="count", low=1)
+    lora = request.attempt(lambda: parse_trainable(request.word("trainable", trainable, "all", fold=False)))
     typed = {
         "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
         "optimizer": optimizer, "recompute": recompute,
@@ -47,7 +55,7 @@ def count(
     assert arch is not None and rule is not None and workload is not None
     if lora is not None:
         arch = with_lora(arch, lora)
-    books = count_books(arch, workload, rule, by=by, params=n)
+    books = count_books(arch, workload, rule, by=by or "module", params=n)
     return Result(
         kind="count",
         inputs={"model": as_asked(model), **request.given, "assumed": request.assumed},
@@ -55,6 +63,11 @@ def count(
         result=books,
         uncounted=books.ledger_uncounted,
         sources=(*arch.sources, f"convention {rule.name}: {rule.source}"),
-        notes=(*assumed_line(request), *arch.notes, *length_notes(arch, workload, seq)),
+        notes=(
+            *assumed_line(request),
+            *arch.notes,
+            *length_notes(arch, workload, seq),
+            *idle_notes(arch, workload, image=image, kv_len=kv_len, kv_dtype=kv_dtype),
+        ),
         asked={"arch": arch, "workload": workload, "convention": rule},
     )

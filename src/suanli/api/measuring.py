@@ -8,8 +8,10 @@ from suanli.api.parts import (
     as_asked,
     as_text,
     assumed_line,
+    length_notes,
     read_convention,
     read_device,
+    read_dtype,
     read_model_of,
     read_recompute,
     read_workload,
@@ -18,6 +20,7 @@ from suanli.api.request import Request
 from suanli.measure import Rate, find_peak
 from suanli.measure import mfu as measure_mfu
 from suanli.nouns.result import Result
+from suanli.units import format_bytes
 
 
 def mfu(
@@ -45,9 +48,9 @@ def mfu(
     request = Request()
     arch = read_model_of(request, model, image)
     rule = read_convention(request, convention)
-    word = request.word("dtype", dtype, "bf16")
+    word = read_dtype(request, dtype)
     policy = read_recompute(request, recompute)
-    count_gpus = request.whole("gpus", gpus, 1)
+    count_gpus = request.whole("gpus", gpus, 1, low=1)
     device = read_device(request, gpu)
     given_peak = request.quantity("peak", peak, "flop_per_s")
     rate = Rate(
@@ -56,13 +59,11 @@ def mfu(
         tokens_per_second=request.quantity("tokens_per_second", tokens_per_second, "count", signed=True),
         tflops_per_gpu=request.quantity("tflops_per_gpu", as_text(tflops_per_gpu), "tflop_per_s", signed=True),
     )
-    used = request.quantity("memory_used", memory_used, "bytes")
+    used = request.quantity("memory_used", memory_used, "memory")
     workload = read_workload(request, arch, {"seq": seq}, {"phase": "train"})
     request.check()
     request.attempt(rate.check)
     top = request.attempt(lambda: find_peak(device, word, given_peak))
-    if count_gpus is not None and count_gpus < 1:
-        request.fault("bad_gpus", "gpus is not possible", "gpus", got=str(count_gpus), expected="at least 1")
     request.check()
     assert arch is not None and rule is not None and workload is not None and top is not None and count_gpus
     found = measure_mfu(
@@ -75,6 +76,24 @@ def mfu(
         convention=rule.name,
         result=found,
         sources=(*arch.sources, f"convention {rule.name}: {rule.source}", f"peak: {top.source}"),
-        notes=(*assumed_line(request), *(device.notes if device and given_peak is None else ()), *arch.notes),
+        notes=(
+            *assumed_line(request),
+            *(device.notes if device and given_peak is None else ()),
+            *arch.notes,
+            *length_notes(arch, workload, seq),
+            *_memory_notes(used, found.memory_bytes),
+            *(("--global-batch changes nothing without --step-time",) if global_batch and step_time is None else ()),
+        ),
         asked={"arch": arch},
     )
+
+
+def _memory_notes(used: float | None, memory: int | None) -> tuple[str, ...]:
+    """Why no part of the memory is told."""
+    if used is None:
+        return ()
+    if memory is None:
+        return ("memory utilisation: the memory of the device is not known",)
+    if used > memory:
+        return (f"memory utilisation: {format_bytes(used)} is more than the {format_bytes(memory)} of the device",)
+    return ()

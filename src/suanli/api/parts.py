@@ -11,7 +11,8 @@ from suanli.errors import unknown_name
 from suanli.measure import RECOMPUTE_CHOICES
 from suanli.nouns.arch import Arch
 from suanli.nouns.convention import Convention
-from suanli.nouns.hardware import Device
+from suanli.nouns.hardware import DTYPES, Device
+from suanli.nouns.layers import Conv
 from suanli.nouns.workload import Workload
 from suanli.readers.model import read_model
 
@@ -56,6 +57,11 @@ def read_recompute(request: Request, policy: str | None) -> str:
     return word
 
 
+# torch's names
+DTYPE_NAMES = {
+    "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32", "float64": "fp64",
+    "double": "fp64", "float8": "fp8",
+}  # fmt: skip
 WORKLOAD_DEFAULTS: dict[str, Any] = {
     "batch": 1,
     "phase": "forward",
@@ -79,6 +85,7 @@ def read_workload(
         if name == "seq" or (value is None and default is None):
             continue
         values[name] = request.whole(name, value, default) if name in LENGTHS else request.word(name, value, default)
+        values[name] = DTYPE_NAMES.get(values[name], values[name]) if name.endswith("dtype") else values[name]
     values |= fixed or {}
     # a None is a fault already recorded; 1 stands in so that the other fields are still checked
     sound: dict[str, Any] = {name: 1 if value is None else value for name, value in values.items()}
@@ -115,6 +122,28 @@ def length_notes(arch: Arch, workload: Workload, seq: Any) -> tuple[str, ...]:
     if longest is None or workload.seq <= longest or not chooses_positions(arch):
         return ()
     return (f"seq {workload.seq:,} is past the model's {longest:,} positions; the arithmetic holds, the model may not",)
+
+
+def idle_notes(arch: Arch, workload: Workload, *, image: Any, kv_len: Any, kv_dtype: Any) -> tuple[str, ...]:
+    """Options that were given and change nothing for this model and phase."""
+    notes = []
+    if image is not None and not any(isinstance(placed.layer, Conv) for placed in arch.leaves()):
+        notes.append(f"--image changes nothing: {arch.name} takes no picture")
+    if kv_len is not None and workload.phase != "decode":
+        notes.append("--kv-len changes nothing but in --phase decode")
+    if kv_dtype is not None and not arch.decodes:
+        notes.append(f"--kv-dtype changes nothing: {arch.name} keeps no KV cache")
+    return tuple(notes)
+
+
+def read_dtype(request: Request, dtype: str | None) -> str:
+    """A dtype that a peak may be of; torch's names are understood."""
+    word = request.word("dtype", dtype, "bf16")
+    word = DTYPE_NAMES.get(word, word)
+    if word not in DTYPES:
+        hint = "Dtypes: " + ", ".join(DTYPES) + "."
+        request.errors.append(unknown_name("dtype", word, DTYPES, where="--dtype", hint=hint))
+    return word
 
 
 def as_asked(model: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from suanli.api.counting import count
@@ -11,10 +12,11 @@ from suanli.errors import Fault, InputError, unknown_name
 from suanli.formulas import all_formulas
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
-from suanli.why import QUANTITIES, explain_count, explain_formula, explain_mfu, explain_train, known_ids
+from suanli.nouns.workload import option
+from suanli.why import QUANTITIES, Quantity, explain_count, explain_formula, explain_mfu, explain_train, known_ids
 
 
-def why(id: str, model: Any = None, **options: Any) -> Result:
+def why(id: str | None = None, model: Any = None, **options: Any) -> Result:
     """Formula, legend and source of a quantity or formula; with a model, the numbers put in.
 
     `options` are those of the quantity's verb. Raises UnknownNameError with the nearest ids.
@@ -22,6 +24,8 @@ def why(id: str, model: Any = None, **options: Any) -> Result:
     >>> why("params.total", "gpt2").value
     124439808
     """
+    if id is None:
+        return reasons_known()
     quantity = QUANTITIES.get(id)
     if quantity is None and id not in known_ids():
         raise unknown_name("quantity", id, known_ids(), where="ID", hint="`suanli why` lists them.")
@@ -29,7 +33,7 @@ def why(id: str, model: Any = None, **options: Any) -> Result:
     if quantity is None or (model is None and not given):
         found, base = _bare(id), None
     else:
-        base = _verb(quantity.verb)(model, **given)
+        base = _verb(quantity.verb)(model, **_of_verb(quantity, given))
         found = _explained(id, quantity.verb, base)
     return Result(
         kind="why",
@@ -54,6 +58,27 @@ def _bare(id_: str) -> Why:
             id=id_, doc=quantity.doc, formula=quantity.formula, source="the rows name theirs", legend={},
             unit=quantity.unit,
         )  # fmt: skip
+
+
+def _of_verb(quantity: Quantity, given: dict[str, Any]) -> dict[str, Any]:
+    """The options, all of the quantity's verb. Raises InputError naming those that are another's."""
+    takes = set(inspect.signature(_verb(quantity.verb)).parameters)
+    foreign = [name for name in given if name not in takes]
+    if foreign:
+        raise InputError(
+            Fault(
+                code="foreign_option",
+                message=f"{quantity.id} comes from `suanli {quantity.verb}`, which does not take all options given",
+                where=", ".join(option(name) for name in foreign),
+                expected="options of " + quantity.verb,
+                nearest=tuple(each.id for each in QUANTITIES.values() if set(given) <= _options(each.verb))[:3],
+            )
+        )
+    return given
+
+
+def _options(verb: str) -> set[str]:
+    return set(inspect.signature(_verb(verb)).parameters)
 
 
 def _verb(name: str) -> Any:

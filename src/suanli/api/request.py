@@ -40,13 +40,18 @@ class Request:
         self.given[name] = value
         return self.attempt(lambda: parse(value, kind, option(name), signed=signed))
 
-    def whole(self, name: str, value: Any, default: int | None = None) -> int | None:
+    def whole(
+        self, name: str, value: Any, default: int | None = None, *, kind: str = "length", low: int = 0
+    ) -> int | None:
         """A whole number with a count's suffix; the default is remembered as assumed."""
         if value is None:
             if default is not None:
                 self.assumed[name] = default
             return default
-        found = self.quantity(name, value, "count")
+        found = self.quantity(name, value, kind)
+        if found is not None and found < low:
+            self.fault(f"bad_{name}", f"{name} is not possible", name, got=shown(value), expected=f"at least {low:,}")
+            return None
         if isinstance(found, float):
             if found.is_integer():
                 return int(found)
@@ -54,13 +59,14 @@ class Request:
             return None
         return found
 
-    def word(self, name: str, value: Any, default: Any) -> str:
+    def word(self, name: str, value: Any, default: Any, *, fold: bool = True) -> str:
         """A word; the default is remembered as assumed."""
         if value is None:
             self.assumed[name] = default
             return str(default)
         self.given[name] = value
-        return str(value)
+        word = str(value).strip()
+        return word.lower() if fold else word  # BF16, Train and PaLM are what they say
 
     def fault(self, code: str, message: str, name: str, **parts: Any) -> None:
         """Record a fault of the option `name`."""

@@ -11,12 +11,14 @@ from suanli.api.parts import (
     assumed_line,
     read_convention,
     read_device,
+    read_dtype,
     read_model_of,
     read_recompute,
     read_workload,
 )
 from suanli.api.request import Request
-from suanli.catalog.prices import find_price
+from suanli.catalog.conventions import DEFAULT, find_convention
+from suanli.catalog.prices import find_price, price_sentence
 from suanli.errors import SuanliError
 from suanli.measure import PUBLISHED_SELECTIVE, find_peak
 from suanli.nouns.arch import Arch
@@ -24,6 +26,7 @@ from suanli.nouns.convention import Convention
 from suanli.nouns.hardware import Device
 from suanli.nouns.measures import Source
 from suanli.nouns.result import Result
+from suanli.nouns.workload import option
 from suanli.plan.train import Budget
 from suanli.plan.train import train as plan_train
 from suanli.plan.typical import typical_mfu
@@ -59,17 +62,18 @@ def train(
     607032
     """
     request = Request()
-    n = request.whole("params", params)
+    n = request.whole("params", params, kind="count", low=1)
     if model is None and params is None:
         request.fault("missing_option", "a run needs a model or --params", "params", expected="MODEL or --params N")
     arch = read_model_of(request, model) if model is not None else None
-    rule = read_convention(request, convention)
+    ideal = params is not None  # 6·N·tokens asks for no convention and no length
+    rule = find_convention(DEFAULT) if ideal else read_convention(request, convention)
     policy = read_recompute(request, recompute)
     if policy == PUBLISHED_SELECTIVE:
         request.fault(
             "bad_recompute", "a printed equation, not a policy", "recompute", expected="none, selective, full"
         )
-    word = request.word("dtype", dtype, "bf16")
+    word = read_dtype(request, dtype)
     device = read_device(request, gpu)
     budget = _budget(
         request, tokens=tokens, gpus=gpus, deadline=deadline, mfu=mfu, hfu=hfu, tflops_per_gpu=tflops_per_gpu,
@@ -77,13 +81,13 @@ def train(
     )  # fmt: skip
     batch = request.whole("global_batch", global_batch, 1) if global_batch is not None else 1
     fixed = {"phase": "train", "batch": batch, "recompute": policy if policy != PUBLISHED_SELECTIVE else "none"}
-    workload = read_workload(request, arch, {"seq": seq}, fixed)
+    workload = read_workload(request, None if ideal else arch, {} if ideal else {"seq": seq}, fixed)
     request.check()
     assert rule is not None and workload is not None and budget is not None
     budget = _completed(request, budget, device, arch, n, word, rule)
     top = request.attempt(lambda: find_peak(device, word, None)) if device is not None else None
     request.check()
-    plan = plan_train(arch, workload, rule, budget, peak=top, params=n, name="" if arch else f"{n:,} parameters")
+    plan = plan_train(arch, workload, rule, budget, peak=top, params=n, name=_name(arch, n))
     return Result(
         kind="train",
         inputs={"model": as_asked(model) if model is not None else None, **request.given, "assumed": request.assumed},
@@ -91,10 +95,15 @@ def train(
         result=plan,
         sources=(
             *(arch.sources if arch else ()),
-            f"convention {rule.name}: {rule.source}",
+            "6·N·tokens: arXiv:2001.08361 §2.1" if ideal else f"convention {rule.name}: {rule.source}",
             *((f"peak: {top.source}",) if top else ()),
         ),
-        notes=(*assumed_line(request), *(f"{each.name}: {each.why}" for each in budget.assumed), *_notes(arch)),
+        notes=(
+            *assumed_line(request),
+            *(f"{each.name}: {each.why}" for each in budget.assumed),
+            *(arch.notes if arch else ()),
+            *_idle(ideal, convention=convention, seq=seq, global_batch=global_batch),
+        ),
         asked={"budget": budget},
     )
 
@@ -102,14 +111,17 @@ def train(
 def _budget(request: Request, **typed: Any) -> Budget | None:
     """The budget as typed; what is missing is filled in from the catalogue afterwards."""
     kinds = {
-        "deadline": "duration", "mfu": "fraction", "hfu": "fraction", "goodput": "fraction", "price": "usd",
-        "power": "power", "pue": "count", "carbon": "carbon",
+        "deadline": "span", "mfu": "fraction", "hfu": "fraction", "goodput": "fraction", "price": "usd",
+        "power": "power", "pue": "factor", "carbon": "carbon",
     }  # fmt: skip
     read = {name: request.quantity(name, typed[name], kind) for name, kind in kinds.items()}
     rate = request.quantity("tflops_per_gpu", as_text(typed["tflops_per_gpu"]), "tflop_per_s")
-    tokens, gpus = request.whole("tokens", typed["tokens"]), request.whole("gpus", typed["gpus"])
-    request.check()
-    assert tokens is not None
+    tokens = request.whole("tokens", typed["tokens"], kind="count", low=1)
+    gpus = request.whole("gpus", typed["gpus"], low=1)
+    if typed["tokens"] is None:
+        request.fault("missing_option", "a run needs its tokens", "tokens", expected="--tokens 15.6T")
+    if request.errors or tokens is None:
+        return None
     for name, default in (("goodput", 1.0), ("pue", 1.0)):
         if read[name] is None:
             request.assumed[name] = read[name] = default
@@ -137,6 +149,10 @@ def _completed(
     found: list[Source] = []
     reasons: dict[str, str] = {}
     if budget.mfu is None and budget.hfu is None and budget.flop_per_s is None:
+        if arch is not None and arch.unit != "token":
+            what = f"published runs are of tokens, {arch.name} takes {arch.unit}s: a utilisation is needed"
+            request.fault("missing_option", what, "mfu", expected="--mfu, --hfu or --tflops-per-gpu")
+            return budget
         size = n or (arch.params_active if arch else 0)
         typical = request.attempt(lambda: typical_mfu(size, device, dtype, rule, budget.gpus))
         if typical is not None:
@@ -145,7 +161,7 @@ def _completed(
     if budget.price is None:
         try:
             price = find_price(device)
-            found.append(Source(name="price", value=price.usd_per_gpu_hour, why=price.sentence()))
+            found.append(Source(name="price", value=price.usd_per_gpu_hour, why=price_sentence(price)))
             budget = replace(budget, price=price.usd_per_gpu_hour / device.torch_devices_per_package)
         except SuanliError as problem:
             reasons["cost_usd"] = str(problem)
@@ -156,5 +172,16 @@ def _completed(
     return replace(budget, assumed=tuple(found), reasons=reasons)
 
 
-def _notes(arch: Arch | None) -> tuple[str, ...]:
-    return arch.notes if arch else ()
+def _name(arch: Arch | None, n: int | None) -> str:
+    """The model, and N where it stands for the model."""
+    if n is None:
+        return ""
+    return f"{arch.name} as {n:,} parameters" if arch else f"{n:,} parameters"
+
+
+def _idle(ideal: bool, **typed: Any) -> tuple[str, ...]:
+    """Options that were given and change nothing."""
+    names = ["global_batch"] if not ideal else ["convention", "seq", "global_batch"]
+    why = {"global_batch": "the whole run is planned, not a step"}
+    reasons = {name: why.get(name, "--params takes 6·N·tokens") for name in names if typed[name] is not None}
+    return tuple(f"{option(name)} changes nothing: {reason}" for name, reason in reasons.items())

@@ -95,13 +95,15 @@ def _fitting(name: str) -> set[str]:
     wanted = _tokens(name)
     if not wanted:
         return set()
-    found = set()
+    exact, begun = set(), set()
     for preset in presets().values():
         for spelling in (preset.name, *preset.aliases):
             held = _tokens(spelling)
+            if all(word in held for word in wanted):
+                exact.add(preset.name)
             if all(any(word == have or have.startswith(f"{word}.") for have in held) for word in wanted):
-                found.add(preset.name)
-    return found
+                begun.add(preset.name)
+    return exact or begun
 
 
 def _ambiguous(name: str, candidates: list[str], where: str) -> AmbiguousNameError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import stat
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -24,7 +25,7 @@ from suanli.errors import (
     shown,
 )
 from suanli.nouns.hardware import PRICE_KINDS, Device, Price
-from suanli.units import MEBI, parse
+from suanli.units import MEBI, format_usd, parse
 
 FILE = "prices.toml"
 _REQUIRED = ("device", "kind", "usd_per_gpu_hour", "date", "source")
@@ -65,6 +66,19 @@ def find_price(device: Device, kind: str = "on-demand", user_path: Path | None =
     )
 
 
+def price_sentence(price: Price, user_path: Path | None = None) -> str:
+    """The price as outputs name it, with the spread of those of its kind and date where they differ."""
+    alike = [
+        each.usd_per_gpu_hour
+        for each in list_prices(user_path)
+        if (each.device, each.kind, each.date, each.origin) == (price.device, price.kind, price.date, price.origin)
+    ]
+    if min(alike) == max(alike):
+        return price.sentence()
+    spread = f"{format_usd(min(alike))} to {format_usd(max(alike))}"
+    return f"{price.sentence()}; the first of {len(alike)} of that date, {spread}"
+
+
 def _unknown_kind(kind: str) -> UnknownNameError:
     return UnknownNameError(
         Fault(
@@ -87,7 +101,7 @@ def _shipped() -> tuple[Price, ...]:
 
 def _user_prices(path: Path | None) -> tuple[Price, ...]:
     """The user's prices; none where no path was asked for and the usual file is absent."""
-    if path is None and not user_prices_path().exists():
+    if path is None and not os.path.lexists(user_prices_path()):
         return ()
     return read_prices(path or user_prices_path())
 
@@ -98,7 +112,10 @@ def read_prices(path: Path) -> tuple[Price, ...]:
     Raises UnreadableFileError where it is absent, too large or no TOML, or one ConfigError of all its faults.
     """
     try:
-        if path.stat().st_size > _MAX_BYTES:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe or a device would be read for ever
+            raise _unreadable(path, "not a regular file")
+        if status.st_size > _MAX_BYTES:
             raise _unreadable(path, "a file too large for a price list")
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:

@@ -14,14 +14,16 @@ GpuName = Annotated[Text, typer.Argument(help="One device in full.", autocomplet
 ModelName = Annotated[
     Text, typer.Argument(help="One preset in full.", autocompletion=complete_model, show_default=False)
 ]
-Sort = Annotated[Text, text_option("--sort", "Field to sort by, largest first: bf16, tdp_w, params …", metavar="FIELD")]
-Filter = Annotated[Text, text_option("--filter", 'Words a row must hold, or "bf16>900", "params<10B".')]
+GpuSort = Annotated[Text, text_option("--sort", "Field, largest first: bf16, memory, power …", metavar="FIELD")]
+GpuFilter = Annotated[Text, text_option("--filter", 'Words a row must hold, or a comparison like "bf16>900".')]
+ModelSort = Annotated[Text, text_option("--sort", "Field, largest first: params, active, positions …", metavar="FIELD")]
+ModelFilter = Annotated[Text, text_option("--filter", 'Words a row must hold, or a comparison like "params<10B".')]
 
 
 def gpus_command(
     name: GpuName = None,
-    sort: Sort = None,
-    filter: Filter = None,
+    sort: GpuSort = None,
+    filter: GpuFilter = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -34,8 +36,8 @@ def gpus_command(
 
 def models_command(
     name: ModelName = None,
-    sort: Sort = None,
-    filter: Filter = None,
+    sort: ModelSort = None,
+    filter: ModelFilter = None,
     json: Json = False,
     output: Output = None,
 ) -> None:

@@ -21,7 +21,7 @@ from suanli.cli.options import (
 )
 from suanli.cli.run import never, run
 
-By = Annotated[str, text_option("--by", "Rows of the table: module, kind, layer or pass.", metavar="WHAT")]
+By = Annotated[Text, text_option("--by", "Rows of the table: module (default), kind, layer or pass.", metavar="WHAT")]
 Phase = Annotated[Text, text_option("--phase", "forward (default), train, prefill or decode.", metavar="PHASE")]
 KvLen = Annotated[Text, text_option("--kv-len", "Keys a decoded token sees. Default: --seq.", metavar="N")]
 KvDtype = Annotated[Text, text_option("--kv-dtype", "Dtype of the KV cache.", complete=complete_dtype)]
@@ -42,7 +42,7 @@ def command(
     optimizer: Optimizer = None,
     recompute: Recompute = None,
     convention: Convention = None,
-    by: By = "module",
+    by: By = None,
     trainable: Trainable = None,
     params: Params = None,
     json: Json = False,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 from typing import Annotated
 
@@ -43,9 +46,30 @@ app.command("verify")(verify.command)
 
 
 def main() -> None:
-    """Run the command; a closed pipe is no error."""
+    """Run the command. A closed pipe is no error; output that cannot be written is one, told in a line."""
+    _prepare_output()
     try:
         app()
     except BrokenPipeError:
-        sys.stderr.close()
+        _silence()
         raise SystemExit(0) from None
+    except OSError as problem:  # a full disk, a closed stream
+        _silence()
+        sys.stderr.write(f"error: the output cannot be written: {problem.strerror or type(problem).__name__}.\n")
+        raise SystemExit(2) from None
+
+
+def _prepare_output() -> None:
+    """Print what the terminal's encoding can hold, and something in place of what it cannot; no stream is a sink."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _silence() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not fail on it at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

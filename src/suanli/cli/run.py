@@ -31,6 +31,7 @@ def run(verb: Callable[[], Result], *, as_json: bool, output: Path | None, faile
     except SuanliError as problem:
         show_error(problem, as_json=as_json)
         raise typer.Exit(problem.exit_code) from problem
+    sys.stdout.flush()  # a disk that is full is told here, not at exit
     if failed(result):
         raise typer.Exit(1)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from suanli import api
-from suanli.cli.options import Convention, Dtype, Gpu, Gpus, Json, MaybeModel, Output, Params, Seq, Text, text_option
+from suanli.cli.options import Convention, Dtype, Gpu, Gpus, Json, MaybeModel, Output, Seq, Text, text_option
 from suanli.cli.run import never, run
 
 Tokens = Annotated[str, text_option("--tokens", "Tokens to train on: 15.6T.", metavar="N")]
+Params = Annotated[
+    Text, text_option("--params", "Plan 6·N·tokens (8·N with full recompute) in place of the exact count.", metavar="N")
+]
 Deadline = Annotated[Text, text_option("--deadline", "Time to be done in, in place of --gpus: 54d.", metavar="TIME")]
 GlobalBatch = Annotated[Text, text_option("--global-batch", "Sequences in one step.", metavar="N")]
 Mfu = Annotated[Text, text_option("--mfu", "Model FLOPs utilisation: 0.41 or 41%.", metavar="PART")]

@@ -85,7 +85,4 @@ def command(
         "tflops_per_gpu": tflops_per_gpu, "peak": peak, "tokens": tokens, "mfu": mfu, "hfu": hfu, "goodput": goodput,
         "deadline": deadline, "price": price, "power": power, "pue": pue,
     }  # fmt: skip
-    if id is None:
-        run(api.reasons_known, as_json=json, output=output, failed=never)
-        return
     run(lambda: api.why(id, model, **given), as_json=json, output=output, failed=never)

@@ -19,6 +19,8 @@ from suanli.nouns.measures import Peak, Source, TrainPlan
 from suanli.nouns.workload import Workload, option
 from suanli.units import DAY, HOUR
 
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
@@ -137,6 +139,7 @@ def train(
     n = params if params is not None else arch.params_active if arch else 0
     flops = run_flops(arch, workload, convention, budget.tokens, params)
     hours = _hours(flops, budget, peak)
+    _check_peak(flops, hours, peak)
     seconds = hours * HOUR
     gpus = budget.gpus or _gpus(hours, budget)
     paid = hours / budget.goodput
@@ -172,6 +175,15 @@ def _hours(flops: RunFlops, budget: Budget, peak: Peak | None) -> float:
         if peak is not None and budget.flop_per_s > peak.flop_per_s:
             raise _above_peak(budget.flop_per_s, peak)
         return running.gpu_hours(flops.hardware, budget.flop_per_s, 1)
+    if peak is None and (budget.mfu is not None or budget.hfu is not None):
+        raise InputError(
+            Fault(
+                code="missing_option",
+                message="a utilisation needs the peak it is of",
+                where="--gpu",
+                expected="a device of the catalogue, or --tflops-per-gpu in place of --mfu",
+            )
+        )
     if peak is None or (budget.mfu is None and budget.hfu is None):
         raise InputError(
             Fault(
@@ -185,6 +197,21 @@ def _hours(flops: RunFlops, budget: Budget, peak: Peak | None) -> float:
         return running.gpu_hours(flops.hardware, peak.flop_per_s, budget.hfu)
     assert budget.mfu is not None
     return running.gpu_hours(flops.model, peak.flop_per_s, budget.mfu)
+
+
+def _check_peak(flops: RunFlops, hours: float, peak: Peak | None) -> None:
+    """Refuse a utilisation that asks more of the machine than its peak once recomputation is counted."""
+    rate = flops.hardware / (hours * HOUR)
+    if peak is not None and rate > peak.flop_per_s * (1 + ROUNDING):
+        raise InputError(
+            Fault(
+                code="above_peak",
+                message="no machine exceeds its peak",
+                where="--mfu",
+                got=f"an HFU of {rate / peak.flop_per_s:.1%} with what is recomputed",
+                expected="at most 100 %",
+            )
+        )
 
 
 def _above_peak(rate: float, peak: Peak) -> InputError:

@@ -20,6 +20,7 @@ from suanli.units import GIGA, TERA, format_count, format_percent
 
 PERCENT = 0.01
 NEAREST = 9  # runs the median is taken of; an odd number, so that it is one of them
+SIXTEEN_BIT = ("bf16", "fp16")
 GPUS_WEIGHT = 0.25
 FAR = 3  # a run is of a like size within this factor
 _PRECISIONS = {"bf16": ("bf16", "fp16"), "fp16": ("fp16", "bf16"), "fp8": ("fp8",)}
@@ -46,7 +47,7 @@ def typical_mfu(params: int, device: Device, dtype: str, convention: Convention,
         for run in published_runs()
         if _comparable(run, device, dtype)
         and (size := (run.params_active_b or run.params_total_b or 0) * GIGA)
-        and (mfu := _mfu(run, convention)) is not None
+        and (mfu := _mfu(run, convention, device, dtype)) is not None
     ]
     if not found:
         raise InputError(
@@ -84,7 +85,7 @@ def _sentence(near: list[tuple[float, float, PublishedRun]], values: list[float]
         f"median of {len(near)} published runs nearest in size and GPUs on {family} "
         f"({format_count(sizes[0])} to {format_count(sizes[-1])} on {counts[0]:,} to {counts[-1]:,}: {names}; "
         f"{format_percent(values[0], 1)} to {format_percent(values[-1], 1)}; "
-        f"{near[0][2].id} … {near[-1][2].id}){_far(sizes, params)}"
+        f"{', '.join(run.id for *_, run in near)}){_far(sizes, params)}"
     )
 
 
@@ -117,14 +118,17 @@ def _devices_meant(text: str) -> frozenset[str]:
 
 
 @cache
-def _mfu(run: PublishedRun, convention: Convention) -> float | None:
-    """MFU of a published run against the bf16 peak: under the convention where its rate and shape are printed, else
-    as printed; None where neither is."""
+def _mfu(run: PublishedRun, convention: Convention, device: Device, dtype: str) -> float | None:
+    """MFU of a published run against the peak of the dtype asked for: under the convention where its rate and shape
+    are printed, else as printed (16 bit only: other printed figures are over one peak or another); None else."""
     rate, letters = measured_rate_per_gpu(run), letters_of(run)
     if not run.peak_tflops_bf16:
         return None
     if rate is None or letters is None:
-        return run.mfu_pct * PERCENT if run.mfu_pct and not run.flag else None
+        sure = run.mfu_pct and not run.flag and dtype in SIXTEEN_BIT
+        return run.mfu_pct * PERCENT if sure and run.mfu_pct else None
     workload = Workload(phase="train", seq=letters.seq)
     per = flops_per_token(arch_of(letters), workload, convention, "none")
-    return per.model * rate / (run.peak_tflops_bf16 * TERA)
+    sixteen = next(name for name in SIXTEEN_BIT if name in device.peaks_flop_per_s)  # V100 has no bf16
+    faster = device.peak_flop_per_s(dtype) / device.peak_flop_per_s(sixteen)  # times the run's own: forms differ
+    return per.model * rate / (run.peak_tflops_bf16 * TERA * faster)

@@ -53,8 +53,8 @@ def _from_path(path: Path, image: Image | None) -> Arch:
 
 def _from_text(text: str, image: Image | None, where: str) -> Arch:
     if not text or len(text) > MAX_NAME:
-        fault = Fault(code="bad_model", message="no model is named", where=where, got=f"{len(text):,} characters")
-        raise InputError(fault)
+        what = "the name of the model is too long" if text else "no model is named"
+        raise InputError(Fault(code="bad_model", message=what, where=where, got=f"{len(text):,} characters"))
     if layer_expr.looks_like_expression(text):
         return layer_expr.read_layer_expression(text, image=image)
     if text.startswith(LATER) or text.endswith(HEADERS):
@@ -69,12 +69,20 @@ def _is_path(text: str) -> bool:
     return text.startswith(("/", "./", "../", "~")) or text.endswith(".json") or text in (".", "..")
 
 
+def _exists(text: str) -> bool:
+    """Whether a file or folder has that name; what cannot be a name of one has none."""
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def _named(text: str, image: Image | None, where: str) -> Arch:
     """A preset; else a file or folder of that name; else a hub id."""
     try:
         return read_named_preset(find_preset(text, where).name, image)
     except UnknownNameError:
-        if "\0" not in text and Path(text).exists():
+        if _exists(text):
             return _from_path(Path(text), image)
         if hub.HUB_ID.fullmatch(text):
             return hub.read_hub_model(text)

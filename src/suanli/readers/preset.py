@@ -47,7 +47,8 @@ def with_image(config: Mapping[str, Any], image: tuple[int, ...] | None) -> Mapp
     """The same config for another picture size."""
     if image is None:
         return config
-    changed: dict[str, Any] = {**config, "image_size": list(image)}
+    sides = list(image) * 2 if len(image) == 1 else list(image)  # one number is a square
+    changed: dict[str, Any] = {**config, "image_size": sides}
     if isinstance(config.get("vision_config"), Mapping):
-        changed["vision_config"] = {**config["vision_config"], "image_size": list(image)}
+        changed["vision_config"] = {**config["vision_config"], "image_size": sides}
     return changed

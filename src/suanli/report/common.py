@@ -7,6 +7,7 @@ from suanli.report.document import Lines
 from suanli.units import format_exact
 
 NOT_GIVEN = "n/a"
+WHOLE_FROM = 1000
 
 
 def closing(result: Result) -> tuple[Lines, ...]:
@@ -22,6 +23,11 @@ def off_by(fraction: float | None) -> str:
 def exact(value: float, unit: str = "") -> str:
     """A whole number with separators and its unit."""
     return f"{format_exact(value)} {unit}".rstrip()
+
+
+def whole(value: float) -> str:
+    """A large figure without decimals, a small one with four digits: never a rounded nothing."""
+    return f"{value:,.0f}" if abs(value) >= WHOLE_FROM else f"{value:,.4g}"
 
 
 def plural(unit: str) -> str:

@@ -86,6 +86,9 @@ def _ideal(books: Count) -> Facts:
         (names[key], exact(flops), f"{format_flops(flops)}  {off_by(books.ideal_error[key])}".rstrip())
         for key, flops in books.ideal.items()
     )
+    if books.params.active != books.params.total and books.ideal_params == books.params.active:
+        times = books.params.total / books.params.active
+        rows = (*rows, ("with all experts", f"{times:.3f} ×", "what 6 × all parameters would say of a mixture"))
     return Facts(f"Ideal forms, N = {exact(books.ideal_params)}", rows)
 
 

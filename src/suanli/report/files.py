@@ -26,7 +26,8 @@ def as_csv(result: Result) -> str:
     """Facts and tables of the report, one after another with an empty line between."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    for block in document_of(result).blocks:
+    document = document_of(result)
+    for block in document.blocks:
         if isinstance(block, Lines) or not block.rows:
             continue
         if out.tell():
@@ -34,6 +35,11 @@ def as_csv(result: Result) -> str:
         title = block.title or "quantity"
         writer.writerow(block.columns if isinstance(block, Table) else (title, "value", "remark"))
         writer.writerows(block.rows)
+    if not out.tell():  # a formula without numbers is all sentences
+        writer.writerow(("title", "line"))
+        writer.writerows(
+            (block.title, line) for block in document.blocks if isinstance(block, Lines) for line in block.lines
+        )
     return out.getvalue()
 
 

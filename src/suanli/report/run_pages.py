@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suanli.nouns.measures import Mfu, Peak, TrainPlan, Utilisation
 from suanli.nouns.result import Result
-from suanli.report.common import NOT_GIVEN, closing, exact, plural
+from suanli.report.common import NOT_GIVEN, closing, exact, plural, whole
 from suanli.report.document import Document, Facts, Table
 from suanli.units import (
     GIGA,
@@ -72,7 +72,7 @@ def train_document(result: Result) -> Document:
     """FLOPs, time, money and energy."""
     plan: TrainPlan = result.result
     days = "" if plan.days is None else f": {plan.days:,.2f} days"
-    gpus = "" if plan.gpus is None else f" on {plan.gpus:,} GPUs"
+    gpus = "" if plan.gpus is None else f" on {plan.gpus:,} GPU{'s' if plan.gpus > 1 else ''}"
     headline = f"{plan.model} on {format_count(plan.tokens)} tokens{gpus}{days}"
     return Document(headline, (_work(plan), _time(plan), _bill(plan), *closing(result)))
 
@@ -92,10 +92,10 @@ def _time(plan: TrainPlan) -> Facts:
     rows = [
         ("MFU", percent(plan.mfu), reasons.get("mfu", "assumed, see Notes" if _assumed(plan, "MFU") else "as given")),
         ("HFU", percent(plan.hfu), reasons.get("hfu", f"of {peak_words(plan.peak)}" if plan.peak else "")),
-        ("GPU-hours", exact(round(plan.gpu_hours)), "productive"),
-        ("GPU-days", exact(round(plan.gpu_days)), "productive"),
+        ("GPU-hours", whole(plan.gpu_hours), "productive"),
+        ("GPU-days", whole(plan.gpu_days), "productive"),
         ("goodput", format_percent(plan.goodput), "useful part of wall time"),
-        ("GPU-hours paid", exact(round(plan.gpu_hours_paid)), "productive / goodput"),
+        ("GPU-hours paid", whole(plan.gpu_hours_paid), "productive / goodput"),
         ("GPUs", NOT_GIVEN if plan.gpus is None else exact(plan.gpus), ""),
         ("days", NOT_GIVEN if plan.days is None else f"{plan.days:,.2f}", reasons.get("days", "wall time")),
         ("tokens/s a GPU", f"{plan.tokens_per_second_per_gpu:,.1f}", "while running"),
@@ -109,8 +109,8 @@ def _assumed(plan: TrainPlan, name: str) -> bool:
 
 def _bill(plan: TrainPlan) -> Facts:
     reasons = plan.reasons
-    energy = NOT_GIVEN if plan.energy_kwh is None else f"{plan.energy_kwh:,.0f} kWh"
-    carbon = NOT_GIVEN if plan.co2_kg is None else f"{plan.co2_kg:,.0f} kg"
+    energy = NOT_GIVEN if plan.energy_kwh is None else f"{whole(plan.energy_kwh)} kWh"
+    carbon = NOT_GIVEN if plan.co2_kg is None else f"{whole(plan.co2_kg)} kg"
     rows = (
         ("cost", NOT_GIVEN if plan.cost_usd is None else format_usd(plan.cost_usd), reasons.get("cost_usd", "")),
         ("energy", energy, reasons.get("energy_kwh", "")),

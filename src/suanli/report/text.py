@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -11,6 +11,8 @@ from rich.text import Text
 from suanli.report.document import Block, Document, Facts, Lines, Table
 
 FIRST_COLUMN_WHOLE = 52  # names up to this long are not broken over lines
+NARROWEST_WORDS = 16  # columns of words are folded down to this
+GAP, INDENT = 2, 2
 
 
 def print_document(document: Document, console: Console) -> None:
@@ -22,17 +24,19 @@ def print_document(document: Document, console: Console) -> None:
         console.print()
         if block.title:
             console.print(Text(block.title, style="bold cyan"))
-        console.print(Padding(_body(block), (0, 0, 0, 2)))
+        console.print(Padding(_body(block, console.width - INDENT), (0, 0, 0, INDENT)))
 
 
 def _empty(block: Block) -> bool:
     return not (block.lines if isinstance(block, Lines) else block.rows)
 
 
-def _body(block: Block) -> RichTable | Text:
+def _body(block: Block, width: int) -> RichTable | Text:
     if isinstance(block, Lines):
         return Text("\n".join(block.lines))
-    return _facts(block) if isinstance(block, Facts) else _table(block)
+    if isinstance(block, Facts):
+        return _facts(block)
+    return _table(block) if least_width(block) <= width else _records(block)
 
 
 def _facts(block: Facts) -> RichTable:
@@ -45,21 +49,49 @@ def _facts(block: Facts) -> RichTable:
     return grid
 
 
-def _table(block: Table) -> RichTable:
-    table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
+def _kept_whole(block: Table, index: int) -> bool:
+    """Whether a column is never broken over lines: numbers, and names that are short."""
+    longest = max((len(row[index]) for row in block.rows), default=0)
+    return block.aligned_right(index) or (index == 0 and longest <= FIRST_COLUMN_WHOLE)
+
+
+def least_width(block: Table) -> int:
+    """Characters a table needs so that no number is cut."""
+    widths = []
     for index, name in enumerate(block.columns):
-        right = block.aligned_right(index)
         longest = max((len(row[index]) for row in block.rows), default=0)
-        whole = right or (index == 0 and longest <= FIRST_COLUMN_WHOLE)
-        table.add_column(escape(name), justify="right" if right else "left", overflow="fold", no_wrap=whole)
+        whole = _kept_whole(block, index)
+        widths.append(max(longest, len(name)) if whole else min(longest, NARROWEST_WORDS))
+    return sum(widths) + GAP * len(widths)
+
+
+def _table(block: Table) -> RichTable:
+    table = RichTable(box=None, padding=(0, GAP, 0, 0), header_style="dim", show_edge=False)
+    for index, name in enumerate(block.columns):
+        justify: JustifyMethod = "right" if block.aligned_right(index) else "left"
+        table.add_column(escape(name), justify=justify, overflow="fold", no_wrap=_kept_whole(block, index))
     for row in block.rows:
         table.add_row(*(escape(cell) for cell in row))
     return table
 
 
+def _records(block: Table) -> RichTable:
+    """Each row as its own lines, name and value: for terminals too narrow for the table."""
+    grid = RichTable.grid(padding=(0, GAP))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for row in block.rows:
+        for name, cell in zip(block.columns, row, strict=True):
+            if cell:
+                grid.add_row(escape(name), escape(cell))
+        grid.add_row("", "")
+    return grid
+
+
 def document_text(document: Document, width: int = 100) -> str:
-    """The document as plain text of a given width."""
-    console = Console(width=width, no_color=True, highlight=False, force_terminal=False, record=False)
+    """The document as plain text of a given width, wider where a table needs it: a file has no edge."""
+    tables = [least_width(block) + INDENT for block in document.blocks if isinstance(block, Table)]
+    console = Console(width=max([width, *tables]), no_color=True, highlight=False, force_terminal=False, record=False)
     with console.capture() as captured:
         print_document(document, console)
     return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
