@@ -126,7 +126,7 @@ def looks_meta(problem: BaseException) -> bool:
     """Whether an error says that values were asked for where there are only shapes."""
     words = f"{type(problem).__name__} {problem}".lower()
     return any(word in words for word in ("meta tensor", "meta device", "datadependent", "data-dependent", "on meta",
-                                          "'meta'", "same device", "backend: meta", "device meta"))  # fmt: skip
+                                          "'meta'", "same device", "data-independent", "_local_scalar_dense", "dynamicoutputshape", "backend: meta", "device meta"))  # fmt: skip
 
 
 def _failed_factory(text: str, where: str, problem: Exception) -> InputError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import types
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -143,6 +144,9 @@ def _function_mode() -> Any:
     attention = torch.nn.functional.scaled_dot_product_attention
     stacks = {getattr(torch._VF, name) for name in fused.RECURRENT} | {getattr(torch, n) for n in fused.RECURRENT}
 
+    composed = torch.nn.functional.multi_head_attention_forward
+    unguarded = _unguarded(composed)
+
     class Fusing(TorchFunctionMode):
         """Attention and recurrent stacks, above autograd."""
 
@@ -152,6 +156,9 @@ def _function_mode() -> Any:
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
+            if func is composed and not self.recorder.suspended:
+                with self:
+                    return unguarded(*args, **kwargs)
             if self.recorder.suspended or not (func is attention or func in stacks) or not _plain(args, kwargs):
                 return func(*args, **kwargs)
             if func is attention:
@@ -164,6 +171,14 @@ def _function_mode() -> Any:
         return kinds <= {torch.Tensor, torch.nn.Parameter} and torch._C._functorch.peek_interpreter_stack() is None
 
     return Fusing
+
+
+def _unguarded(func: Any) -> Any:
+    """A twin of a Python function of torch that runs its body at once: torch's own hands itself to a mode whole."""
+    body = {**func.__globals__, "has_torch_function": lambda *_: False}
+    twin = types.FunctionType(func.__code__, body, func.__name__, func.__defaults__, func.__closure__)
+    twin.__kwdefaults__ = func.__kwdefaults__
+    return twin
 
 
 @contextmanager

@@ -117,14 +117,14 @@ class Recorder:
         if found is not None:
             self.add(found({**named(), "operator": name.partition("::")[2]}, out), inputs, out, path, pass_)
             return
+        if _is_alias(func):
+            return  # a view moves and multiplies nothing
         kind = _kind(func)
         if kind is None:
             self.miss(str(func), inputs)
             kind = "uncounted"
-        moved = not _is_alias(func)
         self._entry((path, kind, pass_, "")).calls += 1
-        if moved:
-            self._move((path, kind, pass_, ""), inputs, out)
+        self._move((path, kind, pass_, ""), inputs, out)
 
     def add(self, cost: Cost, inputs: list[Any], out: Any, path: str, pass_: str) -> None:
         """Add a call whose cost is known."""
