@@ -28,13 +28,13 @@ def fused_function() -> Any:
 
         @staticmethod
         def forward(
-            ctx: Any, recorder: Recorder, run: Callable[[], Any], costs: tuple[Cost, Callable[[Any], Cost]],
-            saved: Callable[[Any], Tensors], *tensors: Any,
+            ctx: Any, recorder: Recorder, pass_: str, run: Callable[[], Any],
+            costs: tuple[Cost, Callable[[Any], Cost]], saved: Callable[[Any], Tensors], *tensors: Any,
         ) -> Any:  # fmt: skip
             with recorder.silence():
                 out = run()
                 keep = saved(out) if any(ctx.needs_input_grad) else ()
-            pass_, path = recorder.place()
+            _, path = recorder.place()  # of the node that autograd has just made; the pass is not seen from in here
             recorder.add(costs[0], [each for each in tensors if each is not None], out, path, pass_)
             ctx.recorder, ctx.cost, ctx.shapes = recorder, costs[1], [_blank(each) for each in tensors]
             ctx.save_for_backward(*keep)
@@ -43,14 +43,14 @@ def fused_function() -> Any:
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             kept = ctx.saved_tensors
-            needed = ctx.needs_input_grad[4:]
+            needed = ctx.needs_input_grad[5:]
             given = [grad for grad in grads if grad is not None]
             pass_, path = ctx.recorder.place()
             with ctx.recorder.silence():
                 found = [make() if wanted and make else None for make, wanted in zip(ctx.shapes, needed, strict=True)]
             out = [each for each in found if each is not None]
             ctx.recorder.add(ctx.cost(needed), [*kept, *given], out, path, pass_)
-            return (None, None, None, None, *found)
+            return (None, None, None, None, None, *found)
 
     return Fused
 
@@ -91,7 +91,7 @@ def attention(recorder: Recorder, func: Any, args: Tensors, kwargs: Mapping[str,
 
     costs = attention_cost(pairs, *widths), backward
     run = lambda: func(*args, **kwargs)  # noqa: E731
-    return fused_function().apply(recorder, run, costs, saved, query, key, value, bias)
+    return fused_function().apply(recorder, recorder.place()[0], run, costs, saved, query, key, value, bias)
 
 
 def _float32() -> Any:
@@ -127,7 +127,7 @@ def recurrent_stack(recorder: Recorder, func: Any, args: Tensors, kwargs: Mappin
         gates = out[0].new_empty((call.tokens, sum(_kept(each, call.gates) for each in call.stack)))
         return (x, out[0], gates, *at["params"])
 
-    return fused_function().apply(recorder, run, costs, saved, x, *states, *at["params"])
+    return fused_function().apply(recorder, recorder.place()[0], run, costs, saved, x, *states, *at["params"])
 
 
 def _kept(layer: recurrent.Matrices, gates: int) -> int:

@@ -21,6 +21,8 @@ _HEADS = (
     "AutoModelForImageClassification", "AutoModelForSpeechSeq2Seq", "AutoModelForCTC",
     "AutoModelForAudioClassification", "AutoModel",
 )  # fmt: skip
+_LONGEST = ("max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len", "seq_length")
+_TWO_SIDED = ("AutoModelForSpeechSeq2Seq", "AutoModelForSeq2SeqLM", "AutoModelForImageTextToText")
 _SAMPLES_PER_TOKEN = 320  # of a wave, where a length is asked for in tokens and the model eats raw audio
 
 
@@ -53,10 +55,10 @@ def trace_config(
     import_transformers()
     model = build_model(config, head=head, dtype=dtype, where=where)
     if checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        _checkpoint(model)
     made = read_inputs(inputs, model) if inputs is not None else ((), model_inputs(model, batch, seq))
     model.train(train)
-    options = Options(train=train, device="meta", whole=whole, flash=flash, time_limit=time_limit)
+    options = Options(train=train, device="meta", no_padding=True, whole=whole, flash=flash, time_limit=time_limit)
     found = trace_copy(model, *made, options)
     active = active_params(model, found)
     return replace(found, params=replace(found.params, active=active))
@@ -75,6 +77,12 @@ def build_model(
             return factory(made, getattr(torch, DTYPES[dtype]))
     except Exception as problem:
         raise _unbuildable(config, problem, where) from problem
+
+
+def _checkpoint(model: Any) -> None:
+    """Each layer's forward is run again before its backward; the call has another name from transformers 6 on."""
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable()
 
 
 def refuse_remote_code(config: Mapping[str, Any], where: str) -> None:
@@ -123,7 +131,7 @@ def _known_types() -> list[str]:
 
 def _model_class(transformers: Any, made: Any, config: Mapping[str, Any], head: str | None, where: str) -> Any:
     """What builds the model: the class a config names, else the first head that knows the type."""
-    names = [head] if head else [*(config.get("architectures") or []), *_HEADS]
+    names = [head] if head else [*(config.get("architectures") or []), *_first_heads(made), *_HEADS]
     for name in names:
         found = getattr(transformers, name, None) if isinstance(name, str) else None
         if found is None:
@@ -141,6 +149,11 @@ def _model_class(transformers: Any, made: Any, config: Mapping[str, Any], head: 
             got=shown(head or config.get("architectures")), expected="one of " + ", ".join(_HEADS),
         )
     )  # fmt: skip
+
+
+def _first_heads(made: Any) -> tuple[str, ...]:
+    """Types with an encoder and a decoder are whole only with both: a causal head leaves the encoder out."""
+    return _TWO_SIDED if getattr(made, "is_encoder_decoder", False) else ()
 
 
 def _unbuildable(config: Mapping[str, Any], problem: Exception, where: str) -> ConfigError:
@@ -161,7 +174,7 @@ def model_inputs(model: Any, batch: int = 1, seq: int | None = None) -> dict[str
     """Inputs of a transformers model on the meta device: tokens, pixels, frames or a wave, by what it says it takes."""
     torch = import_torch()
     config, main = model.config, model.main_input_name
-    length = seq or min(2048, _number(config, "max_position_embeddings", "n_positions") or 2048)
+    length = seq or min(2048, _number(config, *_LONGEST) or 2048)
     tokens = {"size": (batch, length), "dtype": torch.int64, "device": "meta"}
     if main == "input_ids":
         found = {"input_ids": torch.zeros(**tokens)}

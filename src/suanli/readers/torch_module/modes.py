@@ -71,7 +71,11 @@ def _call(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     tensors = list(_tensors(args)) + list(_tensors(tuple(kwargs.values())))
     if recorder.limits.tensor_bytes is not None:
         refuse_huge(recorder, func, args, tensors)
+    if recorder.answers is not None and func._schema.name == "aten::_local_scalar_dense":
+        return recorder.answers.answer(func, args)
     out = func(*args, **kwargs)
+    if recorder.answers is not None:
+        recorder.answers.watch(func, out)
     recorder.record(func, lambda: named_arguments(func, args, kwargs), tensors, out)
     return out
 
@@ -144,8 +148,11 @@ def _function_mode() -> Any:
     attention = torch.nn.functional.scaled_dot_product_attention
     stacks = {getattr(torch._VF, name) for name in fused.RECURRENT} | {getattr(torch, n) for n in fused.RECURRENT}
 
-    composed = torch.nn.functional.multi_head_attention_forward
-    unguarded = _unguarded(composed)
+    composed = (
+        torch.nn.functional.multi_head_attention_forward, torch.autograd.backward, torch.autograd.grad,
+        torch.Tensor.backward,
+    )  # fmt: skip
+    bodies = {func: _unguarded(func) for func in composed}
 
     class Fusing(TorchFunctionMode):
         """Attention and recurrent stacks, above autograd."""
@@ -156,9 +163,9 @@ def _function_mode() -> Any:
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
-            if func is composed and not self.recorder.suspended:
+            if func in bodies and not self.recorder.suspended:
                 with self:
-                    return unguarded(*args, **kwargs)
+                    return bodies[func](*args, **kwargs)
             if self.recorder.suspended or not (func is attention or func in stacks) or not _plain(args, kwargs):
                 return func(*args, **kwargs)
             if func is attention:
@@ -174,8 +181,11 @@ def _function_mode() -> Any:
 
 
 def _unguarded(func: Any) -> Any:
-    """A twin of a Python function of torch that runs its body at once: torch's own hands itself to a mode whole."""
-    body = {**func.__globals__, "has_torch_function": lambda *_: False}
+    """A twin of a Python function of torch that runs its body at once: torch's own hands itself to a mode whole,
+    and what the body calls (attention; in a backward pass, forwards run again) would not be seen.
+    """
+    checks = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+    body = {**func.__globals__, **dict.fromkeys(checks, lambda *_: False)}
     twin = types.FunctionType(func.__code__, body, func.__name__, func.__defaults__, func.__closure__)
     twin.__kwdefaults__ = func.__kwdefaults__
     return twin

@@ -1,7 +1,7 @@
 """The book of a trace: every call with its place, pass, FLOPs and bytes, and every call that has no formula.
 
 Where a gradient belongs: autograd numbers its nodes when the forward makes them, and says in backward which node runs.
-Whether a call in backward is recomputation: gradients are taken with grad mode off, recomputed forwards with it on.
+Whether a call in backward is recomputation: a module runs, or grad mode is on; gradients are taken with neither.
 """
 
 from __future__ import annotations
@@ -53,6 +53,31 @@ class Limits:
     tensor_bytes: int | None = None
 
 
+class Answers:
+    """Truths a run on the meta device is told where it asks for one: all positions are real, none is odd.
+
+    For models known to ask only so: whether a mask is all ones, whether any sequence is padded or packed.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[Any, bool]] = {}
+        self.asked = 0
+
+    def watch(self, func: Any, out: Any) -> None:
+        """Remember what `all` and `any` made; the tensor is held so that its id stays its own."""
+        name = func._schema.name.partition("::")[2]
+        if name in ("all", "any"):
+            self.known[id(out)] = (out, name == "all")
+
+    def answer(self, func: Any, args: Any) -> Any:
+        """The value of a meta tensor that `all` or `any` made; for others what torch says."""
+        found = self.known.get(id(args[0]))
+        if found is None or args[0].device.type != "meta":
+            return func(*args)
+        self.asked += 1
+        return found[1]
+
+
 class Recorder:
     """Collects what a run calls. Raises InputError where a bound is passed."""
 
@@ -68,6 +93,7 @@ class Recorder:
         self.suspended = 0
         self.in_step_backward = False
         self.failed_at: str | None = None
+        self.answers: Answers | None = None
 
     # --- where -----------------------------------------------------------------------------------------------------
 
@@ -154,7 +180,7 @@ class Recorder:
         if torch._C._current_graph_task_id() == -1:
             self.places.setdefault(torch.autograd._get_sequence_nr() - 1, self.path)
             return FORWARD, self.path
-        if self.in_step_backward and torch.is_grad_enabled():
+        if self.in_step_backward and (self.stack or torch.is_grad_enabled()):
             self.places.setdefault(torch.autograd._get_sequence_nr() - 1, self.path)
             return RECOMPUTE_PASS, self.path
         node = torch._C._current_autograd_node()

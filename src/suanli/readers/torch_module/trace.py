@@ -10,7 +10,7 @@ from suanli.readers.torch_module import repeats
 from suanli.readers.torch_module.books import Traced, books
 from suanli.readers.torch_module.load import copied, import_torch, looks_meta, moved_inputs, read_inputs, shorten
 from suanli.readers.torch_module.modes import counting, refuse_huge, too_large
-from suanli.readers.torch_module.recorder import Limits, Recorder
+from suanli.readers.torch_module.recorder import Answers, Limits, Recorder
 from suanli.readers.torch_module.saved import keeping
 from suanli.units import GIBI
 
@@ -28,6 +28,7 @@ class Options:
     device: str = field(default="auto", metadata={"doc": "meta, cpu, or auto: meta and, if values are needed, cpu"})
     whole: bool = field(default=False, metadata={"doc": "run every layer, not one and two of each kind"})
     flash: bool = field(default=False, metadata={"doc": "hardware FLOPs of a fused attention backward: 5 products"})
+    no_padding: bool = field(default=False, metadata={"doc": "answer `all` with yes and `any` with no on meta"})
     time_limit: float = field(default=300.0, metadata={"unit": "s", "doc": "longest run"})
     memory_limit: int = field(default=4 * GIBI, metadata={"unit": "bytes", "doc": "largest memory off the meta device"})
 
@@ -125,6 +126,7 @@ def run(model: Any, args: Any, kwargs: Any, options: Options, names: dict[int, s
     torch = import_torch()
     real = None if options.device == "meta" else options.memory_limit
     recorder = Recorder(names, Limits(options.time_limit, real))
+    recorder.answers = Answers() if options.no_padding else None
     try:
         with torch.inference_mode(False), torch.set_grad_enabled(options.train), counting(recorder, options.flash):
             with keeping(recorder, model) as kept:
