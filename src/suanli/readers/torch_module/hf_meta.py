@@ -178,8 +178,10 @@ def model_inputs(model: Any, batch: int = 1, seq: int | None = None) -> dict[str
     tokens = {"size": (batch, length), "dtype": torch.int64, "device": "meta"}
     if main == "input_ids":
         found = {"input_ids": torch.zeros(**tokens)}
-        if config.is_encoder_decoder:
+        if getattr(config, "is_encoder_decoder", False):
             found["decoder_input_ids"] = torch.zeros(**tokens)
+        if _has_two_towers(model):
+            found["pixel_values"] = torch.zeros(batch, *_picture(config), dtype=model.dtype, device="meta")
         return found
     wide = {"dtype": model.dtype, "device": "meta"}
     if main == "pixel_values":
@@ -191,7 +193,7 @@ def model_inputs(model: Any, batch: int = 1, seq: int | None = None) -> dict[str
         frames = 2 * (_number(config, "max_source_positions") or 1500)
         bins = _number(config, "num_mel_bins", "feature_size") or 80
         found = {"input_features": torch.zeros(batch, bins, frames, **wide)}
-        return found | ({"decoder_input_ids": torch.zeros(**tokens)} if config.is_encoder_decoder else {})
+        return found | ({"decoder_input_ids": torch.zeros(**tokens)} if getattr(config, "is_encoder_decoder", False) else {})
     if main == "input_values":
         return {"input_values": torch.zeros(batch, length * _SAMPLES_PER_TOKEN, **wide)}
     raise InputError(
@@ -202,6 +204,12 @@ def model_inputs(model: Any, batch: int = 1, seq: int | None = None) -> dict[str
             expected=f"{main}=SHAPE",
         )
     )
+
+
+def _has_two_towers(model: Any) -> bool:
+    """Whether words and pictures go through towers of their own, no picture among the words."""
+    merged = any(hasattr(model.config, name) for name in ("image_token_id", "image_token_index"))
+    return hasattr(model.config, "vision_config") and "pixel_values" in _parameters(model) and not merged
 
 
 def _number(config: Any, *names: str) -> int | None:
