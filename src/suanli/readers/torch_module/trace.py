@@ -132,9 +132,7 @@ def run(model: Any, args: Any, kwargs: Any, options: Options, names: dict[int, s
             with keeping(recorder, model) as kept:
                 out = model(*args, **kwargs)
             if options.train:
-                loss = _loss(out, model)
-                recorder.in_step_backward = True
-                loss.backward()
+                _backward(out, recorder, model)
     except SuanliError:
         raise
     except Exception as problem:
@@ -144,9 +142,10 @@ def run(model: Any, args: Any, kwargs: Any, options: Options, names: dict[int, s
     return Run(recorder, kept.bytes)
 
 
-def _loss(out: Any, model: Any) -> Any:
-    """One number that every differentiable result takes part in."""
-    parts = [tensor.sum() for tensor in _results(out, set()) if tensor.requires_grad]
+def _backward(out: Any, recorder: Recorder, model: Any) -> None:
+    """Gradients of every differentiable result, each given a whole gradient as a loss would give it."""
+    torch = import_torch()
+    parts = [tensor for tensor in _results(out, set()) if tensor.requires_grad]
     if not parts:
         raise InputError(
             Fault(
@@ -156,11 +155,10 @@ def _loss(out: Any, model: Any) -> Any:
                 hint="Set requires_grad on parameters or inputs, or count the forward pass.",
             )
         )
-    return sum((part.real if part.is_complex() else part for part in parts[1:]), _real(parts[0]))
-
-
-def _real(tensor: Any) -> Any:
-    return tensor.real if tensor.is_complex() else tensor
+    with recorder.silence():
+        given = [torch.ones_like(part, memory_format=torch.contiguous_format) for part in parts]
+    recorder.in_step_backward = True
+    torch.autograd.backward(parts, given)
 
 
 def _results(value: Any, seen: set[int]) -> Any:
