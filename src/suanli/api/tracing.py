@@ -1,4 +1,4 @@
-"""`suanli.count` of a module: `torch:package.module:factory`, a live module, or a model that is to be run for a check."""
+"""`suanli.count` of a module: `torch:package.module:factory`, a live module, or a config that is to be run."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ def count_by_trace(
 
 
 def _workload(request: Request, typed: Mapping[str, Any]) -> Workload | None:
-    phase = request.word("phase", typed.get("phase"), "forward")
-    words = {
-        "phase": phase,
+    values: dict[str, Any] = {
+        "phase": request.word("phase", typed.get("phase"), "forward"),
+        "recompute": request.word("recompute", typed.get("recompute"), "none"),
         "optimizer": typed.get("optimizer") or "adamw",
         "dtype": typed.get("dtype") or "bf16",
-        "recompute": request.word("recompute", typed.get("recompute"), "none"),
     }
-    numbers = {name: request.whole(name, typed.get(name)) for name in ("batch", "seq")}
-    return request.attempt(lambda: Workload(**words, **{n: v for n, v in numbers.items() if v is not None}))
+    values |= {name: request.whole(name, typed[name]) for name in ("batch", "seq") if typed.get(name) is not None}
+    sound: dict[str, Any] = {name: 1 if value is None else value for name, value in values.items()}  # a None is a fault already
+    return request.attempt(lambda: Workload(**sound))
 
 
 def _refuse_others(request: Request, typed: Mapping[str, Any]) -> None:

@@ -3,5 +3,15 @@
 from suanli.formulas import articles, backprop, counting, gpt, memory, operators, running, trainers
 from suanli.formulas.registry import Formula, all_formulas
 
-__all__ = ["Formula", "all_formulas", "articles", "backprop", "counting", "gpt", "memory", "operators", "running",
-           "trainers"]
+__all__ = [
+    "Formula",
+    "all_formulas",
+    "articles",
+    "backprop",
+    "counting",
+    "gpt",
+    "memory",
+    "operators",
+    "running",
+    "trainers",
+]

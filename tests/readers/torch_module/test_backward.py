@@ -59,7 +59,7 @@ class Lora(nn.Module):
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_adapters_on_a_frozen_model(device: str) -> None:
-    """calflops 30: base 32·256²·2·3 forward and twice back (the first input needs none), adapters without the first dx."""
+    """calflops 30: the first input needs no gradient, so one dx of its three linears is missing."""
     traced = trace(nn.Sequential(*(Lora() for _ in range(3))), (torch.zeros(32, 256),), train=True, device=device)
     base, small = 2 * 32 * 256 * 256, 2 * 32 * 256 * 8
     assert traced.model_flops == 5 * base + (6 + 12 - 1) * small == 23_199_744
@@ -88,7 +88,7 @@ UNIT = 2 * 4 * 16 * 16
 
 
 def test_checkpointing_stops_early() -> None:
-    """Four linears: 4 forward, 8 back less the first input's, and the last is not run again: 15 with an input gradient."""
+    """Four linears: 4 forward, 8 back, and the last is not run again: 15 where the rule says 16."""
     x = torch.zeros(4, 16, requires_grad=True)
     assert passes(trace(Checkpointed([linears(4)]), (x,), train=True)) == (4 * UNIT, 8 * UNIT, 3 * UNIT)
 

@@ -100,7 +100,8 @@ def books(model: Any, merged: Merged, stacks: list[Stack], inputs: Any, train: b
     """The books of a traced module."""
     labels = {path: label for stack in stacks for path, label in stack.labels().items()}
     held: dict[str, list[int]] = {}
-    leaves, seen = set(), set()
+    leaves: set[str] = set()
+    seen: set[int] = set()
     for name, child in model.named_modules():
         path = relabelled(name, labels)
         if next(child.children(), None) is None:
@@ -113,7 +114,7 @@ def books(model: Any, merged: Merged, stacks: list[Stack], inputs: Any, train: b
     params = list(model.parameters())
     return Traced(
         name=type(model).__name__,
-        params=param_counts(model, merged),
+        params=param_counts(model),
         units=units_of(inputs)[0],
         unit=units_of(inputs)[1],
         weights_bytes=sum(each.numel() * each.element_size() for each in params),
@@ -134,7 +135,7 @@ def _missing(merged: Merged) -> Iterator[Uncounted]:
         yield Uncounted(name, found.calls, "no formula for this operator", shapes, missing=True)
 
 
-def param_counts(model: Any, merged: Merged) -> ParamCounts:
+def param_counts(model: Any) -> ParamCounts:
     """Parameters of a module, tied ones once. Of experts held in one tensor all are active: routing is not a shape."""
     import torch  # noqa: PLC0415
 

@@ -23,7 +23,7 @@ def fused_function() -> Any:
     """The autograd function: runs `run` unseen, writes its cost down, and again for its gradients."""
     import torch  # noqa: PLC0415
 
-    class Fused(torch.autograd.Function):  # type: ignore[misc]  # torch's own base is untyped
+    class Fused(torch.autograd.Function):
         """One call counted in one piece."""
 
         @staticmethod
@@ -107,7 +107,7 @@ _PACKED = ("data", "batch_sizes", "hx", "params", "has_biases", "num_layers", "d
 
 
 def recurrent_stack(recorder: Recorder, func: Any, args: Tensors, kwargs: Mapping[str, Any]) -> Any:
-    """`lstm`, `gru`, `rnn_tanh`, `rnn_relu`; on the meta device, where torch would unroll them, only shapes are made."""
+    """`lstm`, `gru`, `rnn_tanh`, `rnn_relu`; on meta, where torch would unroll them, only shapes are made."""
     packed = isinstance(args[3], tuple | list)
     at = {**dict(zip(_PACKED if packed else _PADDED, args, strict=False)), **kwargs}
     call = recurrent.stack_call(at, recurrent.GATES[func.__name__])

@@ -138,9 +138,7 @@ def _model_class(transformers: Any, made: Any, config: Mapping[str, Any], head: 
             continue
         if hasattr(found, "_model_mapping"):
             if type(made) in found._model_mapping:
-                return lambda config, dtype, auto=found: auto.from_config(
-                    config, dtype=dtype, trust_remote_code=False
-                )
+                return lambda config, dtype, auto=found: auto.from_config(config, dtype=dtype, trust_remote_code=False)
         elif hasattr(found, "_from_config"):
             return lambda config, dtype, own=found: own._from_config(config, dtype=dtype)
     raise ConfigError(
@@ -193,7 +191,9 @@ def model_inputs(model: Any, batch: int = 1, seq: int | None = None) -> dict[str
         frames = 2 * (_number(config, "max_source_positions") or 1500)
         bins = _number(config, "num_mel_bins", "feature_size") or 80
         found = {"input_features": torch.zeros(batch, bins, frames, **wide)}
-        return found | ({"decoder_input_ids": torch.zeros(**tokens)} if getattr(config, "is_encoder_decoder", False) else {})
+        return found | (
+            {"decoder_input_ids": torch.zeros(**tokens)} if getattr(config, "is_encoder_decoder", False) else {}
+        )
     if main == "input_values":
         return {"input_values": torch.zeros(batch, length * _SAMPLES_PER_TOKEN, **wide)}
     raise InputError(

@@ -52,4 +52,4 @@ def block_pairs(mask: Any, batch: int, heads: int, queries: int, keys: int) -> i
     rows, columns = counts[0].shape[0], counts[0].shape[1]
     kept = sum(int(each.sum()) for each in counts if each is not None)
     over = kept * block_q * block_k * (batch // rows) * (heads // columns) // heads
-    return min(over, batch * queries * keys)
+    return int(min(over, batch * queries * keys))

@@ -125,8 +125,13 @@ def _made(factory: Any, text: str, where: str) -> Any:
 def looks_meta(problem: BaseException) -> bool:
     """Whether an error says that values were asked for where there are only shapes."""
     words = f"{type(problem).__name__} {problem}".lower()
-    return any(word in words for word in ("meta tensor", "meta device", "datadependent", "data-dependent", "on meta",
-                                          "'meta'", "same device", "data-independent", "_local_scalar_dense", "dynamicoutputshape", "backend: meta", "device meta"))  # fmt: skip
+    return any(sign in words for sign in _META_SIGNS)
+
+
+_META_SIGNS = (
+    "meta tensor", "meta device", "datadependent", "data-dependent", "on meta", "'meta'", "same device",
+    "data-independent", "_local_scalar_dense", "dynamicoutputshape", "backend: meta", "device meta",
+)  # fmt: skip
 
 
 def _failed_factory(text: str, where: str, problem: Exception) -> InputError:
@@ -237,7 +242,7 @@ def copied(module: Any, device: str | None) -> Any:
                 code="cannot_copy",
                 message=f"the module cannot be copied: {type(problem).__name__}: {shorten(problem)}",
                 where=type(module).__name__,
-                hint="A trace runs on a copy so that nothing of yours changes; give a factory instead (torch:pkg.mod:f).",
+                hint="A trace runs on a copy, so that nothing of yours changes; give a factory: torch:pkg.mod:f.",
             )
         ) from problem
 
@@ -282,11 +287,16 @@ def moved_inputs(value: Any, device: str) -> Any:
         return moved.requires_grad_(True) if value.requires_grad else moved
     if isinstance(value, dict):
         return {key: moved_inputs(item, device) for key, item in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        if type(value).__name__ == "PackedSequence":
-            lengths = value.batch_sizes  # lengths stay where they are: they are values, not shapes
-            return type(value)(moved_inputs(value.data, device), lengths, value.sorted_indices, value.unsorted_indices)
-        return type(value)(*(moved_inputs(item, device) for item in value))
+    if hasattr(value, "_fields"):
+        return _moved_named(value, device)
     if isinstance(value, list | tuple):
         return type(value)(moved_inputs(item, device) for item in value)
     return value
+
+
+def _moved_named(value: Any, device: str) -> Any:
+    """A named tuple on the device; the lengths of packed sequences stay where they are, being values, not shapes."""
+    if type(value).__name__ == "PackedSequence":
+        data = moved_inputs(value.data, device)
+        return type(value)(data, value.batch_sizes, value.sorted_indices, value.unsorted_indices)
+    return type(value)(*(moved_inputs(item, device) for item in value))

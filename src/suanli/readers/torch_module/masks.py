@@ -79,4 +79,4 @@ def _longest_pairs(at: Mapping[str, Any], query: Any, key: Any, offsets: list[An
     positions = [prod(tensor.shape[:-2]) for tensor in (query, key)]
     most = [int(_first(at, _LONGEST, side) or -(-positions[side] // max(count, 1))) for side in (0, 1)]
     whole = min(count, -(-positions[0] // max(most[0], 1)))
-    return dense_pairs(whole, *most, causal, True)
+    return dense_pairs(whole, most[0], most[1], causal, True)

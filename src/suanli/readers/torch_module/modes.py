@@ -26,13 +26,13 @@ def _dispatch_mode() -> Any:
     import torch  # noqa: PLC0415
     from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC0415
 
-    class Counting(TorchDispatchMode):
+    class Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Every operator below autograd."""
 
         supports_higher_order_operators = True
 
         def __init__(self, recorder: Recorder) -> None:
-            super().__init__()
+            super().__init__()  # type: ignore[no-untyped-call]
             self.recorder = recorder
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -207,7 +207,7 @@ def counting(recorder: Recorder, flash: bool = False) -> Iterator[None]:
             recorder.enter(module, inputs)
             open_.append(module)
 
-    def leave(module: Any, inputs: Any, output: Any) -> None:
+    def leave(module: Any, _inputs: Any, _output: Any) -> None:
         if threading.get_ident() == here and open_ and open_[-1] is module:
             open_.pop()
             recorder.leave(sys.exc_info()[0] is not None)

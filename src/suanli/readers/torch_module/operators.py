@@ -204,9 +204,11 @@ def attention_backward_cost(
     every, left = (
         operators.attention_backward_flops(n, heads, qk_dim, v_dim, *wanted) for n in (pairs.every, pairs.left)
     )
-    again = [operators.attention_scores_flops(n, heads, qk_dim) if fused else 0 for n in (pairs.every, pairs.left)]
+    again, again_left = (
+        operators.attention_scores_flops(n, heads, qk_dim) if fused else 0 for n in (pairs.every, pairs.left)
+    )
     name = operators.attention_backward_flops.__name__
-    return Cost("attention", name, every, left, *again, backward=True)
+    return Cost("attention", name, every, left, again, again_left, backward=True)
 
 
 def _names(at: Named) -> tuple[Any, Any, Any]:
@@ -300,7 +302,7 @@ _LINEAR: dict[str, CostOf] = {
     "_sparse_sparse_matmul": _two("self", "other"), "addmm": _two("mat1", "mat2"),
     "_addmm_activation": _two("mat1", "mat2"), "_sparse_addmm": _two("mat1", "mat2"),
     "sparse_sampled_addmm": _two("mat1", "mat2"), "sspaddmm": _two("mat1", "mat2"), "hspmm": _two("mat1", "mat2"),
-    "linear": _linear, "mkldnn_linear": _linear, "_mkl_linear": _linear, 
+    "linear": _linear, "mkldnn_linear": _linear, "_mkl_linear": _linear,
     "_sparse_semi_structured_linear": _semi_structured, "_sparse_semi_structured_mm": _semi_structured,
     "_sparse_semi_structured_addmm": _semi_structured, "_cslt_sparse_mm": by_output("dense_B"),
     "_weight_int8pack_mm": by_output("self"), "_weight_int4pack_mm": by_output("self"),

@@ -56,7 +56,8 @@ _KINDS: dict[str, str] = {
         soft_margin_loss soft_margin_loss_backward multi_margin_loss multilabel_margin_loss_forward kl_div
         cross outer ger addr linalg_cross _linalg_check_errors histc bincount bucketize searchsorted sort topk kthvalue
         argsort msort unique _unique _unique2 unique_dim unique_consecutive isin tril triu tril_indices triu_indices
-        trace roll flip rot90 fliplr flipud lerp addcmul addcdiv clamp where equal floor_divide fmod remainder allclose isclose
+        trace roll flip rot90 fliplr flipud lerp addcmul addcdiv clamp where equal floor_divide fmod remainder
+        allclose isclose
         bernoulli multinomial normal uniform random exponential geometric cauchy log_normal poisson binomial
         _foreach_add _foreach_mul _foreach_div _foreach_copy _amp_foreach_non_finite_check_and_unscale
         quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize fake_quantize_per_tensor_affine
@@ -89,7 +90,17 @@ _KINDS: dict[str, str] = {
         _fused_sdp_choice _has_compatible_shallow_copy_type _version retain_grad rename""",
 }
 NAMES = {name: kind for kind, names in _KINDS.items() for name in names.split()}
-_PACKAGES = ("aten", "prim", "prims", "profiler", "quantized", "_c10d_functional", "c10d", "c10d_functional", "inductor")
+_PACKAGES = (
+    "aten",
+    "prim",
+    "prims",
+    "profiler",
+    "quantized",
+    "_c10d_functional",
+    "c10d",
+    "c10d_functional",
+    "inductor",
+)
 
 
 def passive_kind(func: Any) -> str | None:

@@ -177,11 +177,12 @@ class Recorder:
         """Pass and path of what runs now; a forward's autograd node is remembered for its gradient."""
         import torch  # noqa: PLC0415
 
+        next_node = torch._C._autograd._get_sequence_nr()
         if torch._C._current_graph_task_id() == -1:
-            self.places.setdefault(torch.autograd._get_sequence_nr() - 1, self.path)
+            self.places.setdefault(next_node - 1, self.path)
             return FORWARD, self.path
         if self.in_step_backward and (self.stack or torch.is_grad_enabled()):
-            self.places.setdefault(torch.autograd._get_sequence_nr() - 1, self.path)
+            self.places.setdefault(next_node - 1, self.path)
             return RECOMPUTE_PASS, self.path
         node = torch._C._current_autograd_node()
         path = self.places.get(node._sequence_nr(), self.path) if node is not None else self.path

@@ -186,14 +186,12 @@ def merge_labels(done: Any, labels: dict[str, str]) -> Merged:
     entries: dict[Key, Entry] = {}
     for (path, *rest), entry in done.recorder.entries.items():
         key = (relabelled(path, labels), *rest)
-        into = entries.setdefault(key, Entry())  # type: ignore[arg-type]  # a key is four words
+        into = entries.setdefault(key, Entry())
         _add(into, entry, 1)
     kept: dict[str, int] = {}
     for path, size in done.kept.items():
         kept[relabelled(path, labels)] = kept.get(relabelled(path, labels), 0) + size
-    missing = {
-        name: Missing(found.calls, dict(found.shapes)) for name, found in done.recorder.missing.items()
-    }
+    missing = {name: Missing(found.calls, dict(found.shapes)) for name, found in done.recorder.missing.items()}
     return Merged(entries, missing, kept)
 
 

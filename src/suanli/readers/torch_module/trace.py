@@ -95,7 +95,7 @@ def _fits(module: Any, options: Options) -> bool:
 def _traced(module: Any, args: Any, kwargs: Any, options: Options) -> Traced:
     """One device: a copy of the module in the mode of the pass, its inputs there, a run, its books."""
     if options.device == "cpu":
-        _refuse_large(module, (args, kwargs), options)
+        _refuse_large(module, options)
     model = copied(module, options.device)
     model.train({"train": True, "eval": False, None: options.train}[options.mode])
     here = moved_inputs(args, options.device), moved_inputs(kwargs, options.device)
@@ -115,7 +115,7 @@ def trace_copy(model: Any, args: Any, kwargs: Any, options: Options) -> Traced:
                  options.train)  # fmt: skip
 
 
-def _refuse_large(module: Any, inputs: Any, options: Options) -> None:
+def _refuse_large(module: Any, options: Options) -> None:
     held = sum(tensor.numel() * tensor.element_size() for tensor in (*module.parameters(), *module.buffers()))
     if held > options.memory_limit:
         raise too_large(held, options.memory_limit, "")
