@@ -57,6 +57,8 @@ def trace_config(
     if checkpointing:
         _checkpoint(model)
     made = read_inputs(inputs, model) if inputs is not None else ((), model_inputs(model, batch, seq))
+    if train and inputs is None and "use_cache" in _parameters(model):
+        made[1]["use_cache"] = False  # nothing is decoded in training; a cache would copy keys and values
     model.train(train)
     options = Options(train=train, device="meta", no_padding=True, whole=whole, flash=flash, time_limit=time_limit)
     found = trace_copy(model, *made, options)
