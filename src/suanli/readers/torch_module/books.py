@@ -168,7 +168,7 @@ def units_of(inputs: Any) -> tuple[int, str]:
 
 
 def _all_tensors(value: Any) -> Iterator[Any]:
-    if hasattr(value, "element_size"):
+    if hasattr(value, "layout"):
         yield value
     elif isinstance(value, dict):
         for item in value.values():

@@ -13,7 +13,7 @@ from typing import Any
 from suanli.errors import ConfigError, Fault, InputError, MissingExtraError, nearest_names, shown
 from suanli.readers.torch_module.books import Traced
 from suanli.readers.torch_module.load import DTYPES, import_torch, read_inputs, shorten
-from suanli.readers.torch_module.trace import Options, trace_copy
+from suanli.readers.torch_module.trace import ModuleError, Options, trace_copy
 
 # Heads in the order in which a type is looked for where its config names no class.
 _HEADS = (
@@ -61,7 +61,7 @@ def trace_config(
         made[1]["use_cache"] = False  # nothing is decoded in training; a cache would copy keys and values
     model.train(train)
     options = Options(train=train, device="meta", no_padding=True, whole=whole, flash=flash, time_limit=time_limit)
-    found = trace_copy(model, *made, options)
+    found = _run(model, made, options, inputs is None)
     active = active_params(model, found)
     return replace(found, params=replace(found.params, active=active))
 
@@ -79,6 +79,16 @@ def build_model(
             return factory(made, getattr(torch, DTYPES[dtype]))
     except Exception as problem:
         raise _unbuildable(config, problem, where) from problem
+
+
+def _run(model: Any, made: Any, options: Options, ours: bool) -> Traced:
+    """Without a cache a model takes other ways, some of which a model with odd layers (all states, say) needs."""
+    try:
+        return trace_copy(model, *made, options)
+    except ModuleError:
+        if not ours or "use_cache" not in _parameters(model) or "use_cache" in made[1]:
+            raise
+    return trace_copy(model, made[0], {**made[1], "use_cache": False}, options)
 
 
 def _checkpoint(model: Any) -> None:

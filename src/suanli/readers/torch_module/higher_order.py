@@ -16,7 +16,7 @@ def run(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     name = func.name() if callable(getattr(func, "name", None)) else str(func)
     if name in ("flex_attention", "flex_attention_backward"):
         return _flex(recorder, func, name, args, kwargs)
-    tensors = [each for each in args if hasattr(each, "element_size")]
+    tensors = [each for each in args if hasattr(each, "layout")]
     recorder.miss(f"higher_order.{name}", tensors)
     with recorder.silence():
         return func(*args, **kwargs)

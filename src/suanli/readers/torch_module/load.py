@@ -248,7 +248,7 @@ def copied(module: Any, device: str | None) -> Any:
 
 
 def _is_tensor(value: Any) -> bool:
-    return hasattr(value, "element_size") and hasattr(value, "is_leaf")
+    return hasattr(value, "layout") and hasattr(value, "is_leaf")
 
 
 def _own_tensors(module: Any) -> Iterator[Any]:

@@ -75,7 +75,7 @@ def _call(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         return recorder.answers.answer(func, args)
     out = func(*args, **kwargs)
     if recorder.answers is not None:
-        recorder.answers.watch(func, out)
+        recorder.answers.watch(func, args, out)
     recorder.record(func, lambda: named_arguments(func, args, kwargs), tensors, out)
     return out
 
@@ -84,7 +84,7 @@ def _tensors(values: Any) -> Iterator[Any]:
     for value in values:
         if isinstance(value, list | tuple):
             yield from _tensors(value)
-        elif hasattr(value, "element_size"):
+        elif hasattr(value, "layout"):
             yield value
 
 

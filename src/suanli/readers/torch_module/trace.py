@@ -163,7 +163,7 @@ def _backward(out: Any, recorder: Recorder, model: Any) -> None:
 
 def _results(value: Any, seen: set[int]) -> Any:
     """Floating tensors in what a module returns, each once."""
-    if hasattr(value, "element_size"):
+    if hasattr(value, "layout"):
         if id(value) not in seen and (value.dtype.is_floating_point or value.dtype.is_complex):
             seen.add(id(value))
             yield value
