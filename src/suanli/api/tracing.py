@@ -68,7 +68,9 @@ def _workload(request: Request, typed: Mapping[str, Any]) -> Workload | None:
         "dtype": typed.get("dtype") or "bf16",
     }
     values |= {name: request.whole(name, typed[name]) for name in ("batch", "seq") if typed.get(name) is not None}
-    sound: dict[str, Any] = {name: 1 if value is None else value for name, value in values.items()}  # a None is a fault already
+    sound: dict[str, Any] = {
+        name: 1 if value is None else value for name, value in values.items()
+    }  # a None is a fault already
     return request.attempt(lambda: Workload(**sound))
 
 

@@ -84,7 +84,7 @@ def build_model(
 def _run(model: Any, made: Any, options: Options, ours: bool) -> Traced:
     """Without a cache a model takes other ways, some of which a model with odd layers (all states, say) needs."""
     try:
-        return trace_copy(model, *made, options)
+        return trace_copy(model, made[0], made[1], options)
     except ModuleError:
         if not ours or "use_cache" not in _parameters(model) or "use_cache" in made[1]:
             raise
