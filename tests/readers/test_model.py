@@ -77,7 +77,7 @@ def test_what_this_version_does_not_read(text: str) -> None:
 
 
 def test_a_module_is_only_counted_by_running_it() -> None:
-    with pytest.raises(ConfigError, match="it is counted by running it in MODEL; got 'torch:a.b:c'"):
+    with pytest.raises(ConfigError, match=r"it is counted by running it in MODEL; got 'torch:a\.b:c'"):
         read_model("torch:a.b:c")
 
 

@@ -219,3 +219,15 @@ def test_a_mixture_that_loops_over_experts_is_traced_on_the_cpu() -> None:
     traced = trace(Call(route, router=nn.Linear(64, 8), experts=experts), (torch.randn(32, 64),))
     assert traced.model_flops == 2_129_920
     assert any("CPU" in note for note in traced.notes)
+
+
+def test_flex_attention_is_charged_for_the_blocks_its_mask_keeps() -> None:
+    """Causal over 256 positions in blocks of 128: three of four blocks."""
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    mask = flex.create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256, device="cpu")
+    module = Call(lambda _, q: flex.flex_attention(q, q, q, block_mask=mask))
+    traced = trace(module, (zeros(1, 2, 256, 16),))
+    every = 4 * 2 * 256 * 256 * 16
+    assert traced.ledger_under("full", "full").model_flops == every
+    assert traced.ledger_under("mask", "causal").model_flops == every * 3 // 4
+    assert not flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG

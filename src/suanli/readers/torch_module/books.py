@@ -32,7 +32,7 @@ class Traced:
 
     def ledger_under(self, pairs: str, convention: str) -> Ledger:
         """Rows with attention charged for every pair (`full`) or those a mask is known to leave (`mask`)."""
-        rows = tuple(_with_params(list(_rows(self, pairs == "mask")), self))
+        rows = tuple(_rows(self, pairs == "mask"))
         return Ledger(rows, convention, self.missing)
 
     @property
@@ -67,33 +67,25 @@ class Traced:
 
 
 def _rows(traced: Traced, masked: bool) -> Iterator[Op]:
+    """A row an entry; a module's parameters in its first forward row, or in a row of their own."""
+    waiting = {path: (params, times) for path, params, times in traced.held if params}
     copies = {path: times for path, _, times in traced.held}
-    for (path, kind, pass_, formula), entry in traced.entries.items():
+    for (path, kind, pass_, formula), entry in sorted(traced.entries.items(), key=lambda item: item[0][2] != FORWARD):
         flops, extra = (entry.masked, entry.extra_masked) if masked else (entry.flops, entry.extra)
         model = 0 if pass_ == RECOMPUTE_PASS else flops
+        params = waiting.pop(path, (0, 0))[0] if pass_ == FORWARD else 0
         yield Op(
             row_path(path, kind, traced.leaves), kind, pass_, model, flops + extra, entry.read_bytes,
-            entry.write_bytes, 0, copies.get(path, 1), formula, entry.calls,
+            entry.write_bytes, params, copies.get(path, 1), formula, entry.calls,
         )  # fmt: skip
+    for path, (params, times) in waiting.items():
+        yield Op(row_path(path, "parameter", traced.leaves), "parameter", FORWARD, 0, 0, 0, 0, params, times, "", 0)
 
 
 def row_path(path: str, kind: str, leaves: frozenset[str]) -> str:
     """A leaf's own path; below a module that has layers of its own, the kind of what it does itself."""
-    return path if path in leaves and path else f"{path}.{kind}".lstrip(".")
-
-
-def _with_params(rows: list[Op], traced: Traced) -> Iterator[Op]:
-    """Parameters in the first forward row of their module, or in a row of their own."""
-    from dataclasses import replace  # noqa: PLC0415
-
-    waiting = {path: (params, times) for path, params, times in traced.held if params}
-    for row in sorted(rows, key=lambda row: row.pass_ != FORWARD):
-        path = row.path
-        parent = path.rpartition(".")[0] if path not in traced.leaves else path
-        found = waiting.pop(parent, None) if row.pass_ == FORWARD else None
-        yield replace(row, params=found[0]) if found else row
-    for path, (params, times) in waiting.items():
-        yield Op(row_path(path, "parameter", traced.leaves), "parameter", FORWARD, 0, 0, 0, 0, params, times, "", 0)
+    named = path in leaves or path.rpartition(".")[2] == kind
+    return path if named and path else f"{path}.{kind}".lstrip(".")
 
 
 def books(model: Any, merged: Merged, stacks: list[Stack], inputs: Any, train: bool) -> Traced:

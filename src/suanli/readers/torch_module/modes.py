@@ -217,8 +217,27 @@ def counting(recorder: Recorder, flash: bool = False) -> Iterator[None]:
         stack.callback(register_module_forward_hook(leave, always_call=True).remove)
         stack.enter_context(_dispatch_mode()(recorder))
         stack.enter_context(_function_mode()(recorder, flash))
+        stack.enter_context(_flex_whole())
         stack.enter_context(_stopped_after(recorder))
         yield
+
+
+@contextmanager
+def _flex_whole() -> Iterator[None]:
+    """Flex attention as one operator: torch's own switch for running it uncompiled, put back afterwards."""
+    flex = sys.modules.get("torch.nn.attention.flex_attention")
+    before = getattr(flex, _FLEX_SWITCH, None)
+    if flex is None or before is None:
+        yield
+        return
+    setattr(flex, _FLEX_SWITCH, True)
+    try:
+        yield
+    finally:
+        setattr(flex, _FLEX_SWITCH, before)
+
+
+_FLEX_SWITCH = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
 
 
 # --- a bound on time ----------------------------------------------------------------------------------------------
