@@ -30,7 +30,7 @@ class TermDifference:
 def term_differences(by_formula: Ledger, by_trace: Ledger) -> tuple[TermDifference, ...]:
     """Terms that differ, largest first; empty where both agree on every one.
 
-    Where the leaves have other names but a module's sum is the same, nothing differs; else the smallest modules that do.
+    Leaves of other names whose module's sum is the same do not differ; else the smallest module that does is named.
     """
     return tuple(sorted(_search(by_formula, by_trace), key=lambda term: -abs(term.by_trace - term.by_formula)))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from suanli.count import grouped_rows
 from suanli.errors import Fault, InputError
-from suanli.footprint import optimizer_states
+from suanli.footprint import FP32_BYTES, optimizer_states
 from suanli.formulas import counting
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import ByteCounts, Count, FlopCounts
@@ -71,6 +73,12 @@ def _flop_counts(ledger: Ledger) -> FlopCounts:
     )
 
 
+def _own_dtype(traced: Traced, workload: Workload) -> Workload:
+    """The workload in the dtype the weights have: full-precision ones need no master copy."""
+    wide = traced.weights_bytes >= FP32_BYTES * traced.params.total
+    return replace(workload, dtype="fp32") if wide else workload
+
+
 def _bytes(traced: Traced, workload: Workload) -> ByteCounts:
     """Weights in their own dtypes; activations as autograd kept them in the run."""
     reasons = {"kv_cache": "a trace runs no decoding"}
@@ -79,7 +87,7 @@ def _bytes(traced: Traced, workload: Workload) -> ByteCounts:
     return ByteCounts(
         weights=traced.weights_bytes,
         gradients=traced.gradients_bytes if traced.train else None,
-        optimizer=optimizer_states(traced.params.trainable, workload) if traced.train else None,
+        optimizer=optimizer_states(traced.params.trainable, _own_dtype(traced, workload)) if traced.train else None,
         activations=traced.activation_bytes if traced.train else None,
         activations_by_recompute=None,
         kv_cache=None,

@@ -61,6 +61,7 @@ def test_a_factory_and_a_shape(package: str) -> None:
     assert found.params.total == 8 * 27 + 8 + 5120 + 10
     assert (found.units, found.unit, found.lower_bound) == (2, "sample", False)
     assert found.bytes.weights == 4 * found.params.total
+    assert found.bytes.optimizer == 8 * found.params.total  # two moments, no master copy of fp32 weights
     assert sum(row.params for row in found.rows) == found.params.total
 
 

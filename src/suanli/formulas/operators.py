@@ -6,6 +6,7 @@ import math
 
 from suanli.formulas.counting import conv_flops, linear_flops
 from suanli.formulas.registry import formula
+from suanli.units import FLOPS_PER_MAC
 
 _COMPLEX = 4  # real multiply-adds of one complex multiply-add
 _FLASH_AGAIN = "a fused kernel computes the scores once more (arXiv:2205.14135 §3.1): five products for four"
@@ -130,6 +131,17 @@ def fft_flops(batch: int, points: int, real: int) -> int:
 def distance_flops(batch: int, rows: int, columns: int, dim: int) -> int:
     """Distances between every two rows of two sets."""
     return linear_flops(batch * rows, dim, columns)
+
+
+@formula(
+    unit="FLOPs",
+    expression="B·n²·m",
+    source="forward substitution: n²/2 multiply-adds a column; the diagonal's divisions are in it",
+    legend={"rows": "n: rows of the triangle", "columns": "m: columns solved for"},
+)
+def triangular_solve_flops(batch: int, rows: int, columns: int) -> int:
+    """Triangular systems of n unknowns for m right-hand sides."""
+    return linear_flops(batch * rows, rows, columns) // FLOPS_PER_MAC
 
 
 @formula(

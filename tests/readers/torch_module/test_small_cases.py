@@ -231,3 +231,9 @@ def test_flex_attention_is_charged_for_the_blocks_its_mask_keeps() -> None:
     assert traced.ledger_under("full", "full").model_flops == every
     assert traced.ledger_under("mask", "causal").model_flops == every * 3 // 4
     assert not flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG
+
+
+def test_triangular_systems() -> None:
+    """Three systems of 5 unknowns for 4 sides: 5²·4 each."""
+    solve = Call(lambda _, a, b: torch.linalg.solve_triangular(a, b, upper=False))
+    assert forward_flops(trace(solve, (zeros(3, 5, 5), zeros(3, 5, 4)))) == 3 * 25 * 4

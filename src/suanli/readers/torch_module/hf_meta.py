@@ -53,12 +53,29 @@ def trace_config(
     Raises ConfigError where no model can be built, InputError where it cannot run without values.
     """
     import_transformers()
-    model = build_model(config, head=head, dtype=dtype, where=where)
+    wanted = {
+        "seq": seq, "batch": batch, "train": train, "inputs": inputs, "whole": whole, "checkpointing": checkpointing,
+        "flash": flash, "time_limit": time_limit,
+    }  # fmt: skip
+    try:
+        return _trace_model(build_model(config, head=head, dtype=dtype, where=where), **wanted)
+    except ModuleError as problem:
+        if "scalar type" not in str(problem) and "same dtype" not in str(problem):
+            raise
+    # a model that mixes fp32 constants into 16-bit activations runs in fp32 alone
+    return _trace_model(build_model(config, head=head, dtype="float32", where=where), **wanted)
+
+
+def _trace_model(
+    model: Any, *, seq: int | None, batch: int, train: bool, inputs: Any, whole: bool, checkpointing: bool,
+    flash: bool, time_limit: float,
+) -> Traced:  # fmt: skip
+    """Run a built model: inputs made for it unless given."""
     if checkpointing:
         _checkpoint(model)
     made = read_inputs(inputs, model) if inputs is not None else ((), model_inputs(model, batch, seq))
-    if train and inputs is None and "use_cache" in _parameters(model):
-        made[1]["use_cache"] = False  # nothing is decoded in training; a cache would copy keys and values
+    if train:
+        _drop_cache(model)  # nothing is decoded in training; a cache would copy keys and values
     model.train(train)
     options = Options(train=train, device="meta", no_padding=True, whole=whole, flash=flash, time_limit=time_limit)
     found = _run(model, made, options, inputs is None)
@@ -86,9 +103,18 @@ def _run(model: Any, made: Any, options: Options, ours: bool) -> Traced:
     try:
         return trace_copy(model, made[0], made[1], options)
     except ModuleError:
-        if not ours or "use_cache" not in _parameters(model) or "use_cache" in made[1]:
+        if not ours or not _drop_cache(model):
             raise
-    return trace_copy(model, made[0], {**made[1], "use_cache": False}, options)
+    return trace_copy(model, made[0], made[1], options)
+
+
+def _drop_cache(model: Any) -> bool:
+    """Tell a model of ours, and its parts, to keep no cache; whether any did."""
+    parts = [model.config, *(part for part in vars(model.config).values() if hasattr(part, "model_type"))]
+    keeping = [part for part in parts if getattr(part, "use_cache", False)]
+    for part in keeping:
+        part.use_cache = False
+    return bool(keeping)
 
 
 def _checkpoint(model: Any) -> None:

@@ -282,6 +282,15 @@ def _distances(at: Named, _: Any) -> Cost:
     return cost("distance", operators.distance_flops, *values, backward="grad" in at)
 
 
+def _triangular(at: Named, _: Any) -> Cost:
+    """AX = B, or XA = B where A stands on the right."""
+    triangle, known = (at["self"], at["B"]) if "B" in at else (at["A"], at["self"])
+    rows = triangle.shape[-1]
+    batch = max(prod(triangle.shape[:-2]), prod(known.shape[:-2]))
+    columns = known.shape[-1] if at.get("left", True) else known.shape[-2]
+    return cost("solve", operators.triangular_solve_flops, batch, rows, columns)
+
+
 def _recurrent(at: Named, out: Any) -> Cost:
     call = recurrent.read_call(at, out)
     return cost("recurrent", counting.recurrent_flops, *recurrent.forward_arguments(call))
@@ -345,6 +354,7 @@ _ATTENTION |= {
 }  # fmt: skip
 _OTHER: dict[str, CostOf] = dict.fromkeys(("_fft_c2c", "_fft_r2c", "_fft_c2r"), _fft)
 _OTHER |= dict.fromkeys(("_cdist_forward", "_cdist_backward", "_euclidean_dist"), _distances)
+_OTHER |= dict.fromkeys(("linalg_solve_triangular", "triangular_solve"), _triangular)
 _OTHER |= dict.fromkeys(recurrent.FORWARD_OPERATORS, _recurrent)
 _OTHER |= dict.fromkeys(recurrent.BACKWARD_OPERATORS, _recurrent_backward)
 

@@ -65,7 +65,8 @@ _KINDS: dict[str, str] = {
         _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor q_scale q_zero_point int_repr
         cosine_similarity pairwise_distance _assert_async assert_async
         _functional_assert_async _functional_sym_constrain_range sym_constrain_range _local_scalar_dense item
-        is_nonzero _nested_tensor_size polar view_as_complex view_as_real _convert_weight_to_int4pack
+        is_nonzero _is_all_true _is_any_true
+        _nested_tensor_size polar view_as_complex view_as_real _convert_weight_to_int4pack
         real imag _conj _neg_view resolve_conj resolve_neg""",
     "copy": """clone copy _to_copy to _copy_from cat stack hstack vstack dstack concat contiguous detach lift lift_fresh
         lift_fresh_copy alias new_empty new_zeros new_ones new_full new_empty_strided empty empty_like empty_strided

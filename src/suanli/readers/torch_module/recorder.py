@@ -66,8 +66,8 @@ class Answers:
     def watch(self, func: Any, args: Any, out: Any) -> None:
         """Remember what `all` and `any` made, and `sum() == numel()`; tensors are held, so that an id stays its own."""
         name = func._schema.name.partition("::")[2]
-        if name in ("all", "any"):
-            self.known[id(out)] = (out, name == "all")
+        if name in ("all", "any", "_is_all_true", "_is_any_true"):
+            self.known[id(out)] = (out, "all" in name)
         elif name == "sum" and not args[0].dtype.is_floating_point:
             self.sums[id(out)] = (out, args[0].numel())
         elif name == "eq" and id(args[0]) in self.sums and args[1] == self.sums[id(args[0])][1]:
