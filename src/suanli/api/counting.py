@@ -15,6 +15,7 @@ from suanli.api.parts import (
     read_workload,
 )
 from suanli.api.request import Request
+from suanli.api.tracing import count_by_trace, is_traced
 from suanli.count import count as count_books
 from suanli.nouns.result import Result
 
@@ -35,12 +36,24 @@ def count(
     by: str | None = None,
     trainable: str | None = None,
     params: Any = None,
+    input: Any = None,
+    trace: bool = False,
+    strict: bool = False,
 ) -> Result:
     """Parameters, FLOPs, MACs and bytes of a model. Raises InputError listing every fault of the request.
+
+    A module (`torch:package.module:factory`, or a live one) is run once, on `input`: tensors or a shape like
+    `1x3x224x224`. `trace` runs a config or preset too. `strict`: not ok where an operator had no formula.
 
     >>> count("llama-3.1-8b", seq=8192, phase="train").params.total
     8030261248
     """
+    if is_traced(model, input, trace):
+        named = {
+            "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
+            "optimizer": optimizer, "recompute": recompute, "trainable": trainable, "params": params, "image": image,
+        }  # fmt: skip
+        return count_by_trace(model, input_=input, typed=named, convention=convention, by=by, strict=strict)
     request = Request()
     arch = read_model_of(request, model, image)
     rule = read_convention(request, convention)

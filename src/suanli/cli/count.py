@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 from suanli import api
 from suanli.cli.options import (
     Batch,
@@ -19,7 +21,7 @@ from suanli.cli.options import (
     complete_dtype,
     text_option,
 )
-from suanli.cli.run import never, run
+from suanli.cli.run import run
 
 By = Annotated[Text, text_option("--by", "Rows of the table: module (default), kind, layer or pass.", metavar="WHAT")]
 Phase = Annotated[Text, text_option("--phase", "forward (default), train, prefill or decode.", metavar="PHASE")]
@@ -28,6 +30,11 @@ KvDtype = Annotated[Text, text_option("--kv-dtype", "Dtype of the KV cache.", co
 Optimizer = Annotated[Text, text_option("--optimizer", "adamw (default), sgd, muon, adamw-8bit …", metavar="NAME")]
 Recompute = Annotated[Text, text_option("--recompute", "none (default), selective or full.", metavar="POLICY")]
 Trainable = Annotated[Text, text_option("--trainable", "all (default), or lora:r=16,targets=q_proj+v_proj.")]
+Input = Annotated[
+    Text, text_option("--input", "Run a module once on this: 1x3x224x224, 1x128:int64, name=SHAPE,…", metavar="SHAPE")
+]
+Trace = Annotated[bool, typer.Option("--trace", help="Run the model once on torch's meta device; no formula of ours.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 where an operator had no formula.")]
 
 
 def command(
@@ -45,19 +52,24 @@ def command(
     by: By = None,
     trainable: Trainable = None,
     params: Params = None,
+    input: Input = None,
+    trace: Trace = False,
+    strict: Strict = False,
     json: Json = False,
     output: Output = None,
 ) -> None:
     """Count parameters, FLOPs, MACs and bytes of a model.
 
     Example: suanli count llama-3.1-8b --seq 8192 --phase train
+    Any torch module: suanli count torch:package.module:factory --input 1x3x224x224
     """
     run(
         lambda: api.count(
             model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, dtype=dtype, kv_dtype=kv_dtype,
             optimizer=optimizer, recompute=recompute, convention=convention, by=by, trainable=trainable, params=params,
+            input=input, trace=trace, strict=strict,
         ),
         as_json=json,
         output=output,
-        failed=never,
+        failed=lambda result: not result.ok,
     )  # fmt: skip

@@ -84,6 +84,7 @@ class Count:
     bytes: ByteCounts = _doc("", "memory of the whole model, in one piece")
     by: str = _doc("", "how rows are added up")
     rows: tuple[CountRow, ...] = _doc("", "rows that make the totals")
+    lower_bound: bool = _doc("", "an operator of a trace had no formula: the true totals are larger", default=False)
     ledger: Ledger = field(metadata={"hidden": True})
 
     @property

@@ -25,6 +25,7 @@ class Op:
     params: int  # parameters held here, in the forward row only so that rows add up to the model
     times: int  # equal copies in the model
     formula: str  # id in the registry; `why ID` prints it
+    calls: int = 1  # calls of operators in a trace; 1 for a row made by formula
 
     def __add__(self, other: Op) -> Op:
         """Sum of two rows; the left one's names stand."""
@@ -35,16 +36,23 @@ class Op:
             read_bytes=self.read_bytes + other.read_bytes,
             write_bytes=self.write_bytes + other.write_bytes,
             params=self.params + other.params,
+            calls=self.calls + other.calls,
         )
 
 
 @dataclass(frozen=True)
 class Uncounted:
-    """Work that is not in the totals, with its size and the reason."""
+    """Work that is not in the totals, with its size and the reason.
+
+    `missing` marks an operator of a trace that has no formula: `operations` is then how often it was called, `shapes`
+    on what, and every total is a lower bound.
+    """
 
     what: str
     operations: int
     why: str
+    shapes: tuple[str, ...] = ()
+    missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,11 @@ class Ledger:
     def flops(self, pass_: str | None = None, column: str = "model_flops") -> int:
         """Sum of a column, over one pass or all."""
         return sum(getattr(row, column) for row in self.rows if pass_ is None or row.pass_ == pass_)
+
+    @property
+    def lower_bound(self) -> bool:
+        """Whether something that has no formula was left out, so that the true totals are larger."""
+        return any(item.missing for item in self.uncounted)
 
     @property
     def model_flops(self) -> int:

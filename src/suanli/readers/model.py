@@ -9,11 +9,11 @@ from typing import Any
 from suanli.catalog.presets import find_preset
 from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
 from suanli.nouns.arch import Arch
-from suanli.readers import files, hub, layer_expr
+from suanli.readers import files, hub, layer_expr, torch_module
 from suanli.readers.hf import read_hf_config
 from suanli.readers.preset import read_named_preset, with_image
 
-LATER = ("torch:", "jax:", "keras:")
+LATER = ("jax:", "keras:")
 HEADERS = (".onnx", ".safetensors", ".gguf")
 MAX_NAME = layer_expr.MAX_TEXT
 
@@ -35,6 +35,8 @@ def read_model(model: Any, image: Image | None = None, where: str = "MODEL") -> 
     to_dict = getattr(model, "to_dict", None)
     if callable(to_dict) and hasattr(model, "model_type"):  # a transformers config object
         return read_model(to_dict(), image, where)
+    if torch_module.is_module(model):
+        raise needs_run(type(model).__name__, where)
     raise InputError(
         Fault(
             code="unknown_model",
@@ -57,6 +59,8 @@ def _from_text(text: str, image: Image | None, where: str) -> Arch:
         raise InputError(Fault(code="bad_model", message=what, where=where, got=f"{len(text):,} characters"))
     if layer_expr.looks_like_expression(text):
         return layer_expr.read_layer_expression(text, image=image)
+    if text.startswith(torch_module.PREFIX):
+        raise needs_run(text, where)
     if text.startswith(LATER) or text.endswith(HEADERS):
         raise _not_yet(text, where)
     if _is_path(text):
@@ -87,6 +91,20 @@ def _named(text: str, image: Image | None, where: str) -> Arch:
         if hub.HUB_ID.fullmatch(text):
             return hub.read_hub_model(text)
         raise
+
+
+def needs_run(text: str, where: str) -> ConfigError:
+    """The error of a module where only a description will do: `count` alone runs one."""
+    return ConfigError(
+        Fault(
+            code="needs_run",
+            message="a module has no description to read: it is counted by running it",
+            where=where,
+            got=shown(text),
+            expected="a preset, a config.json, a folder with one, a hub id, or a layer expression",
+            hint="Use `suanli count torch:package.module:factory --input SHAPE`.",
+        )
+    )
 
 
 def _not_yet(text: str, where: str) -> ConfigError:

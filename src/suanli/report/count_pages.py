@@ -22,8 +22,9 @@ def count_document(result: Result) -> Document:
     """Parameters, FLOPs, memory, rows and what was left out."""
     books: Count = result.result
     units = books.unit if books.units == 1 else plural(books.unit)
+    bound = ", LOWER BOUND" if books.lower_bound else ""
     return Document(
-        f"{books.title} — {books.units:,} {units}, convention {result.convention}",
+        f"{books.title} — {books.units:,} {units}, convention {result.convention}{bound}",
         (
             _parameters(books),
             _flops(books),
@@ -68,7 +69,7 @@ def _flops(books: Count) -> Facts:
         (f"model per {books.unit}", exact(books.flops_per_token), format_flops(books.flops_per_token)),
         ("MACs", exact(books.macs), "model FLOPs / 2"),
     ]
-    return Facts("FLOPs", tuple(rows))
+    return Facts("FLOPs (lower bound)" if books.lower_bound else "FLOPs", tuple(rows))
 
 
 def _by_policy(books: Count) -> Table:
@@ -125,5 +126,10 @@ def _rows(books: Count) -> Table:
 
 
 def _left_out(result: Result) -> Lines:
-    lines = tuple(f"{item.what}: {item.operations:,} ({item.why})" for item in result.uncounted)
+    lines = tuple(
+        f"{item.what}: {item.operations:,} calls on {'; '.join(item.shapes)} ({item.why})"
+        if item.missing
+        else f"{item.what}: {item.operations:,} ({item.why})"
+        for item in result.uncounted
+    )
     return Lines("Not counted", lines)

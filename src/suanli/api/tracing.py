@@ -1,0 +1,150 @@
+"""`suanli.count` of a module: `torch:package.module:factory`, a live module, or a config that is to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from suanli.api.parts import as_asked, assumed_line, read_convention
+from suanli.api.request import Request
+from suanli.catalog.presets import find_preset
+from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
+from suanli.nouns.result import Result
+from suanli.nouns.workload import Workload
+from suanli.readers import files
+from suanli.readers.torch_module import Traced, hf_meta, is_module, load_factory, trace
+from suanli.readers.torch_module.load import DTYPES, PREFIX
+from suanli.traced import check_convention, count_traced
+
+SOURCE = "operators seen by torch's dispatcher in one run, each with the formula of its row"
+_HEADS = {  # what the class counted does -> transformers' name of its head
+    "causal-lm": "AutoModelForCausalLM", "masked-lm": "AutoModelForMaskedLM", "seq2seq-lm": "AutoModelForSeq2SeqLM",
+    "speech-seq2seq": "AutoModelForSpeechSeq2Seq", "contrastive": "AutoModel",
+    "image-classification": "AutoModelForImageClassification", "image-text-to-text": "AutoModelForImageTextToText",
+}  # fmt: skip
+
+
+def is_traced(model: Any, input_: Any, asked: bool) -> bool:
+    """Whether a model is counted by running it: it is a module, names one, or running it is asked for."""
+    return asked or input_ is not None or is_module(model) or (isinstance(model, str) and model.startswith(PREFIX))
+
+
+def count_by_trace(
+    model: Any, *, input_: Any, typed: Mapping[str, Any], convention: str | None, by: str, strict: bool
+) -> Result:
+    """Run the model once and give its books. Raises InputError listing every fault of the request."""
+    request = Request()
+    rule = read_convention(request, convention)
+    if rule is not None:
+        request.attempt(lambda: check_convention(rule))
+    workload = _workload(request, typed)
+    _refuse_others(request, typed)
+    request.check()
+    assert rule is not None and workload is not None
+    traced = _trace(request, model, input_, typed, workload)
+    request.check()
+    books = count_traced(traced, workload, rule, by=by)
+    if input_ is not None:
+        request.given["input"] = input_ if isinstance(input_, str) else shown(type(input_).__name__)
+    bound = ("operators without a formula were called: every total is a LOWER BOUND",) if books.lower_bound else ()
+    return Result(
+        kind="count",
+        inputs={"model": as_asked(model), **request.given, "assumed": request.assumed},
+        convention=rule.name,
+        result=books,
+        uncounted=books.ledger_uncounted,
+        sources=(SOURCE, f"convention {rule.name}: {rule.source}"),
+        ok=not (strict and books.lower_bound),
+        notes=(*bound, *assumed_line(request), *traced.notes),
+    )
+
+
+def _workload(request: Request, typed: Mapping[str, Any]) -> Workload | None:
+    values: dict[str, Any] = {
+        "phase": request.word("phase", typed.get("phase"), "forward"),
+        "recompute": request.word("recompute", typed.get("recompute"), "none"),
+        "optimizer": typed.get("optimizer") or "adamw",
+        "dtype": typed.get("dtype") or "bf16",
+    }
+    values |= {name: request.whole(name, typed[name]) for name in ("batch", "seq") if typed.get(name) is not None}
+    sound: dict[str, Any] = {
+        name: 1 if value is None else value for name, value in values.items()
+    }  # a None is a fault already
+    return request.attempt(lambda: Workload(**sound))
+
+
+def _refuse_others(request: Request, typed: Mapping[str, Any]) -> None:
+    """Options that only a formula can follow are faults, not ignored."""
+    if typed.get("phase") == "decode":
+        request.fault("phase_impossible", "a trace runs no decoding", "phase", got="decode", expected="forward, train")
+    for name in ("kv_len", "kv_dtype", "trainable", "params"):
+        if typed.get(name) is not None:
+            request.fault("not_traced", "a trace takes no such option", name, got=shown(typed[name]))
+
+
+def _trace(request: Request, model: Any, input_: Any, typed: Mapping[str, Any], workload: Workload) -> Traced:
+    train = workload.phase == "train"
+    if is_module(model) or (isinstance(model, str) and model.startswith(PREFIX)):
+        if workload.recompute != "none":
+            raise _no_recompute(workload.recompute)
+        module, made = (model, None) if is_module(model) else load_factory(model)
+        return trace(module, made if input_ is None else input_, train=train)
+    if workload.recompute == "selective":
+        raise _no_recompute("selective")
+    config, head, where = _config(model)
+    seq = None if typed.get("seq") is None else workload.seq
+    batch = request.whole("batch", typed.get("batch"), 1) or 1
+    dtype = DTYPES.get(workload.dtype, "bfloat16")
+    return hf_meta.trace_config(
+        config, seq=seq, batch=batch, train=train, inputs=input_, head=head, dtype=dtype,
+        checkpointing=workload.recompute == "full", where=where,
+    )  # fmt: skip
+
+
+def _no_recompute(policy: str) -> InputError:
+    return InputError(
+        Fault(
+            code="not_traced",
+            message="a module is traced with the checkpointing it has",
+            where="--recompute",
+            got=policy,
+            expected="none",
+            hint="Use torch.utils.checkpoint in the module; what is run again is seen and shown apart.",
+        )
+    )
+
+
+def _config(model: Any) -> tuple[Mapping[str, Any], str | None, str]:
+    """A Hugging Face config, its head, and where it is from."""
+    if isinstance(model, Mapping):
+        return model, None, "the config"
+    if hasattr(model, "to_dict") and hasattr(model, "model_type"):
+        return model.to_dict(), None, "the config"
+    if isinstance(model, Path):
+        return files.read_json_config(files.config_file(model)), None, str(model)
+    if isinstance(model, str):
+        return _named_config(model.strip())
+    raise ConfigError(
+        Fault(code="not_traced", message="not a model that can be run", where="MODEL", got=type(model).__name__)
+    )
+
+
+def _named_config(text: str) -> tuple[Mapping[str, Any], str | None, str]:
+    try:
+        preset = find_preset(text, "MODEL")
+    except UnknownNameError:
+        path = Path(text).expanduser()
+        if "\0" not in text and path.exists():
+            return files.read_json_config(files.config_file(path)), None, text
+        raise
+    if preset.format != "hf":
+        raise ConfigError(
+            Fault(
+                code="not_traced",
+                message=f"{preset.name} is described by its paper, so there is no module to run",
+                where="MODEL",
+                hint="Count it by formula: leave out --input and --trace.",
+            )
+        )
+    return preset.config, _HEADS.get(preset.task), f"preset {preset.name}"
