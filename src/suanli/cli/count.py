@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 from suanli import api
 from suanli.cli.options import (
     Batch,
@@ -28,6 +30,13 @@ KvDtype = Annotated[Text, text_option("--kv-dtype", "Dtype of the KV cache.", co
 Optimizer = Annotated[Text, text_option("--optimizer", "adamw (default), sgd, muon, adamw-8bit …", metavar="NAME")]
 Recompute = Annotated[Text, text_option("--recompute", "none (default), selective or full.", metavar="POLICY")]
 Trainable = Annotated[Text, text_option("--trainable", "all (default), or lora:r=16,targets=q_proj+v_proj.")]
+Input = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input", help="Sizes of an ONNX file's inputs: x:1x3x224x224, or batch=4 for a named axis.", metavar="SHAPE",
+        show_default=False,
+    ),
+]  # fmt: skip
 
 
 def command(
@@ -45,6 +54,7 @@ def command(
     by: By = "module",
     trainable: Trainable = None,
     params: Params = None,
+    input: Input = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -56,6 +66,7 @@ def command(
         lambda: api.count(
             model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, dtype=dtype, kv_dtype=kv_dtype,
             optimizer=optimizer, recompute=recompute, convention=convention, by=by, trainable=trainable, params=params,
+            input=input or None,
         ),
         as_json=json,
         output=output,
