@@ -203,7 +203,7 @@ def gguf(path: Path, metadata: Mapping[str, object], tensors: Mapping[str, tuple
         for side in shape:
             elements *= side
         offset += -(-elements // block * size // 32) * 32
-    path.write_bytes(out + bytes(-len(out) % 32) + bytes(offset))
+    path.write_bytes(out + bytes(-len(out) % 32) + bytes(min(offset, 10**6)))
     return path
 
 
@@ -256,5 +256,5 @@ def test_gguf_files_that_are_refused(tmp_path: Path) -> None:
     ):
         bad.write_bytes(content)
         assert words in refusal(read_gguf, bad)
-    text = refusal(read_gguf, gguf(bad, {}, {"a": ([33], 2), "b": ([4], 99), "c": ([2**40, 2**40], 0)}, "<"))
-    assert "rows of whole blocks of 32" in text and "unknown type of tensor" in text and text.count("\n") == 2
+    text = refusal(read_gguf, gguf(bad, {}, {"a": ([33], 2), "b": ([4], 99), "c": ([2**31, 2**32], 0)}, "<"))
+    assert "rows of whole blocks of 32" in text and "unknown type of tensor" in text and "fewer than 2⁶³ elements" in text
