@@ -49,7 +49,7 @@ CASES = {
         [array(4, 4), array(4, 4)], 21 * 128,
     ),
     # 256 rows through 8 experts of [512, 1024]: routed rows once
-    "ragged": (lambda x, w, n: lax.ragged_dot(x, w, n), [array(256, 512), array(8, 512, 1024), array(8, dtype="int32")],
+    "ragged": (lax.ragged_dot, [array(256, 512), array(8, 512, 1024), array(8, dtype="int32")],
                268_435_456),
     "conv": (conv(strides=(2, 2)), [array(2, 8, 9, 9), array(16, 8, 3, 3)], 2 * 2 * 16 * 4 * 4 * 8 * 9),
     "grouped": (conv(feature_group_count=64, padding="SAME"), [array(1, 64, 56, 56), array(64, 1, 3, 3)],
@@ -72,6 +72,7 @@ def test_by_hand(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 def test_gradients_of_a_grouped_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forward once (unused but for its residuals), input's and weight's gradient: each 3,612,672 (issue, x3)."""
+
     def loss(x, w):
         return (conv(feature_group_count=64, padding="SAME")(x, w) ** 2).sum()
 
@@ -133,7 +134,8 @@ def test_unknown_trips_are_a_lower_bound(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("op", "function"), [("cholesky", jnp.linalg.cholesky), ("fft", jnp.fft.fft), ("eigh", lambda x: jnp.linalg.eigh(x)[0])]
+    ("op", "function"),
+    [("cholesky", jnp.linalg.cholesky), ("fft", jnp.fft.fft), ("eigh", lambda x: jnp.linalg.eigh(x)[0])],
 )
 def test_what_has_no_formula_is_listed(monkeypatch: pytest.MonkeyPatch, op: str, function) -> None:
     found = counted(monkeypatch, function, array(4, 4))

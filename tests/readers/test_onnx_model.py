@@ -130,7 +130,12 @@ def dynamic(tmp_path: Path) -> str:
 
 def test_axes_are_bound(tmp_path: Path) -> None:
     path = dynamic(tmp_path)
-    for given in ({"input": "x:2x3x8"}, {"input": ["batch=2", "seq=3"]}, {"batch": 2, "seq": 3}, {"input": {"x": [2, 3, 8]}}):
+    for given in (
+        {"input": "x:2x3x8"},
+        {"input": ["batch=2", "seq=3"]},
+        {"batch": 2, "seq": 3},
+        {"input": {"x": [2, 3, 8]}},
+    ):
         found = suanli.count(path, **given)
         assert found.flops.model == 2 * 6 * 8 * 4
         assert (found.params.total, found.bytes.weights) == (32, 128)
@@ -145,7 +150,8 @@ def test_axes_that_cannot_be(tmp_path: Path) -> None:
         "axis batch of input x has no size", "axis seq of input x has no size",
     ]  # fmt: skip
     for given, words in (
-        ("x:2x3x9", "axis 2 of input x is fixed"), ("x:2x3", "another number of axes"), ("z:2x3", "no input or axis 'z'"),
+        ("x:2x3x9", "axis 2 of input x is fixed"), ("x:2x3", "another number of axes"),
+        ("z:2x3", "no input or axis 'z'"),
         ("x=3", "x is an input"), ("nonsense", "the size cannot be read"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=words):
@@ -163,14 +169,18 @@ def test_scan_is_multiplied_by_its_length(tmp_path: Path) -> None:
         [value("s", None), value("x", None)], [value("so", None)],
     )  # fmt: skip
     node = helper.make_node("Scan", ["s0", "xs"], ["end"], body=body, num_scan_inputs=1)
-    path = save(tmp_path / "m.onnx", [node], [value("s0", [4, 4]), value("xs", [7, 4, 4])], ["end"], [weight("w", 4, 4)])
+    path = save(
+        tmp_path / "m.onnx", [node], [value("s0", [4, 4]), value("xs", [7, 4, 4])], ["end"], [weight("w", 4, 4)]
+    )
     graph = read_onnx(path, {})
     assert graph.missing == ()
     assert sum(row.model_flops for row in graph.rows) == 7 * 2 * (2 * 4 * 4 * 4)
 
 
 def loop(tmp_path: Path, computed: bool, bound: bool) -> Path:
-    condition = helper.make_node("Less", ["i", "i"], ["co"]) if computed else helper.make_node("Identity", ["c"], ["co"])
+    condition = (
+        helper.make_node("Less", ["i", "i"], ["co"]) if computed else helper.make_node("Identity", ["c"], ["co"])
+    )
     body = helper.make_graph(
         [condition, helper.make_node("MatMul", ["s", "w"], ["so"])], "b",
         [value("i", [], INT64), value("c", [], BOOL), value("s", [4, 4])], [value("co", [], BOOL), value("so", [4, 4])],

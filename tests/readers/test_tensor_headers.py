@@ -174,7 +174,8 @@ LAYER = {
 MODEL = {
     "token_embd.weight": ([64, 100], 8), "output.weight": ([64, 100], 1), "output_norm.weight": ([64], 0),
     "rope_freqs.weight": ([8], 0),
-    **{f"blk.{i}.{name}.weight": (shape, 2 if len(shape) > 1 else 0) for i in range(2) for name, shape in LAYER.items()},
+    **{f"blk.{i}.{name}.weight": (shape, 2 if len(shape) > 1 else 0) for i in (0, 1)
+       for name, shape in LAYER.items()},
 }  # fmt: skip
 # embeddings and head 2·6,400; a layer q 4,096, k and v 2·2,048, o 4,096, MLP 3·6,144, norms 128; last norm 64
 PARAMS = 2 * 6400 + 2 * (4096 + 2 * 2048 + 4096 + 3 * 6144 + 128) + 64
@@ -257,4 +258,6 @@ def test_gguf_files_that_are_refused(tmp_path: Path) -> None:
         bad.write_bytes(content)
         assert words in refusal(read_gguf, bad)
     text = refusal(read_gguf, gguf(bad, {}, {"a": ([33], 2), "b": ([4], 99), "c": ([2**31, 2**32], 0)}, "<"))
-    assert "rows of whole blocks of 32" in text and "unknown type of tensor" in text and "fewer than 2⁶³ elements" in text
+    assert (
+        "rows of whole blocks of 32" in text and "unknown type of tensor" in text and "fewer than 2⁶³ elements" in text
+    )

@@ -155,10 +155,10 @@ class Polynomial:
         points = (dict(zip(highest, point, strict=True)) for point in grid)
         return all(self._sum(point).denominator == 1 for point in points)
 
-    def _sum(self, values: Mapping[Any, Any]) -> Any:
+    def _sum(self, values: Mapping[Any, Any], number: Callable[[Number], Any] = _simple) -> Any:
         total: Any = 0
         for monomial, coefficient in self.terms.items():
-            term: Any = coefficient
+            term: Any = number(coefficient)
             for symbol, power in monomial:
                 term = term * values[symbol] ** power
             total = total + term
@@ -172,15 +172,13 @@ class Polynomial:
                 known[symbol] = symbol.of.at(values) // symbol.by
         if all(isinstance(value, int) for value in known.values()):
             return _simple(self._sum(known))
-        as_floats = Polynomial({}, self.region)
-        as_floats.terms = {key: float(value) for key, value in self.terms.items()}  # type: ignore[misc]
-        return as_floats._sum({symbol: value * 1.0 for symbol, value in known.items()})
+        return self._sum({symbol: value * 1.0 for symbol, value in known.items()}, float)
 
     def __str__(self) -> str:
         if not self.terms:
             return "0"
         ordered = sorted(self.terms.items(), key=lambda item: (-sum(power for _, power in item[0]), _text(item[0])))
-        text = " ".join(f"{'-' if value < 0 else '+'} {_term(abs(value), key)}" for key, value in ordered)
+        text = " ".join(f"- {_term(-value, key)}" if value < 0 else f"+ {_term(value, key)}" for key, value in ordered)
         return text.removeprefix("+ ")
 
     __repr__ = __str__

@@ -12,7 +12,7 @@ from suanli.nouns.arch import Arch
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One stored tensor. `integer` dtypes may be indices or packed weights: their elements are no parameters as such."""
+    """One stored tensor. `integer` dtypes may be indices or packed weights, not parameters as such."""
 
     name: str
     dtype: str

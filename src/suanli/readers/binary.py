@@ -24,7 +24,7 @@ def place(path: Path) -> str:
 
 def refuse(path: Path, code: str, message: str, **parts: str) -> NoReturn:
     """Raise UnreadableFileError about a file."""
-    raise UnreadableFileError(Fault(code=code, message=message, where=place(path), **parts))
+    raise UnreadableFileError(Fault(code=code, message=message, where=place(path), **parts))  # type: ignore[arg-type]
 
 
 @contextmanager

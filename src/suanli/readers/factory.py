@@ -19,7 +19,9 @@ def call_factory(text: str, prefix: str) -> Any:
     """What the factory returns. Raises ConfigError saying what is not there, or what the factory raised."""
     name = text.removeprefix(prefix)
     if not _NAMED.fullmatch(name):
-        _refuse("bad_factory", "not the name of a factory", got=shown(text), expected=f"{prefix}package.module:function")
+        _refuse(
+            "bad_factory", "not the name of a factory", got=shown(text), expected=f"{prefix}package.module:function"
+        )
     module_name, _, attribute = name.partition(":")
     with _working_folder():
         factory: Any = _module(module_name)

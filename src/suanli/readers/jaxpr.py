@@ -21,9 +21,10 @@ NO_FORMULA = {
 }  # fmt: skip
 # Beside what jax.extend names: they move or combine elements.
 PASSIVE = {
+    "stack", "unstack", "tile",
     "broadcast_in_dim", "convert_element_type", "reshape", "transpose", "pjit", "erf_inv", "split", "copy_p",
     "optimization_barrier", "random_wrap", "random_unwrap", "random_clone", "random_gamma_grad", "select_and_scatter",
-    "reduce_precision", "clamp", "iota", "axis_index", "pvary", "psum2", "psum_invariant", "debug_callback", "squeeze",
+    "reduce_precision", "clamp", "iota",  "axis_index", "pvary", "psum2", "psum_invariant", "debug_callback", "squeeze",
     "sharding_constraint", "mesh_cast", "reshard", "layout_constraint", "empty", "dce_sink", "argsort", "pcast",
     "reduce_and", "reduce_or", "reduce_xor", "scatter_add", "scatter_mul", "scatter_sub", "scatter-sub", "tan", "mulhi",
     "select_and_gather_add", "stop_gradient", "zeros_like", "create_token", "after_all", "add_jaxvals", "sin", "cos",
@@ -135,7 +136,9 @@ class Walk:
         self.rows.append(Op(where, name, pass_, model, flops * times, reads, writes, 0, times, formula))
 
     def _while(self, equation: Any, path: str, times: int, again: bool) -> None:
-        self.missing.add("while", _shapes(equation), times, "the number of trips is not known; its body is counted once")
+        self.missing.add(
+            "while", _shapes(equation), times, "the number of trips is not known; its body is counted once"
+        )
         for part in ("cond_jaxpr", "body_jaxpr"):
             self.jaxpr(equation.params[part].jaxpr, f"{path}while.", times, again)
 

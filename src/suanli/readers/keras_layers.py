@@ -148,7 +148,14 @@ def _separable(call: Called) -> list[Piece]:
     return [first, Piece(second, call.outer)]
 
 
-_CELLS = {"LSTM": "lstm", "LSTMCell": "lstm", "GRU": "gru", "GRUCell": "gru", "SimpleRNN": "rnn", "SimpleRNNCell": "rnn"}
+_CELLS = {
+    "LSTM": "lstm",
+    "LSTMCell": "lstm",
+    "GRU": "gru",
+    "GRUCell": "gru",
+    "SimpleRNN": "rnn",
+    "SimpleRNNCell": "rnn",
+}
 
 
 def _cell(cell: Any, name: str, inputs: int) -> Recurrent:
@@ -171,7 +178,7 @@ def _recurrent(call: Called) -> list[Piece]:
 
 
 def _bidirectional(call: Called) -> list[Piece]:
-    found = []
+    found: list[Piece] = []
     for layer in (call.layer.forward_layer, call.layer.backward_layer):
         inner = Called(layer, call.inputs, call.output, outer=call.outer)
         found.extend(_named(piece, call.layer.name) for piece in _recurrent(inner))
@@ -290,8 +297,9 @@ _PASSIVE_STARTS = (
     "Random", "Auto", "Gaussian",
 )  # fmt: skip
 _PASSIVE = {
-    "InputLayer", "Activation", "ActivityRegularization", "Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum",
-    "Concatenate", "Dropout", "AlphaDropout", "Flatten", "Reshape", "Permute", "RepeatVector", "Masking", "Identity",
+    "InputLayer", "Activation", "ActivityRegularization", "Add", "Subtract", "Multiply", "Average", "Maximum",
+    "Minimum", "Concatenate",
+    "Dropout", "AlphaDropout", "Flatten", "Reshape", "Permute", "RepeatVector", "Masking", "Identity",
     "ReLU", "LeakyReLU", "PReLU", "ELU", "Softmax", "Rescaling", "Normalization", "Resizing", "CenterCrop",
     "CategoryEncoding", "Discretization", "Hashing", "HashedCrossing", "IntegerLookup", "StringLookup",
     "TextVectorization", "MaxNumBoundingBoxes", "CutMix", "MixUp", "AugMix", "Solarization", "Equalization",
@@ -300,8 +308,8 @@ _PASSIVE = {
 _PRODUCTS = {
     "Matmul", "Dot", "Einsum", "Tensordot", "Inner", "Outer", "Vdot", "Kron", "Vecdot", "Conv", "DepthwiseConv",
     "SeparableConv", "ConvTranspose", "DotProductAttention", "Map", "Scan", "AssociativeScan", "WhileLoop", "ForiLoop",
-    "Cond", "Switch", "VectorizedMap", "Cross", "Correlate", "Convolve", "Deg2rad",
-} - {"Deg2rad", "Cross"}  # fmt: skip
+    "Cond", "Switch", "VectorizedMap", "Correlate", "Convolve",
+}  # fmt: skip
 _PRODUCT_MODULES = ("keras.src.ops.linalg", "keras.src.ops.math")
 
 

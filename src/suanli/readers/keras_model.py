@@ -26,7 +26,9 @@ def read_keras_model(text: str) -> Arch:
     try:
         import keras  # noqa: PLC0415  an optional extra
     except ImportError as problem:
-        raise missing_extra("keras", "a Keras model (with a backend: KERAS_BACKEND=jax, torch or tensorflow)") from problem
+        raise missing_extra(
+            "keras", "a Keras model (with a backend: KERAS_BACKEND=jax, torch or tensorflow)"
+        ) from problem
     found, shape = call_factory(text, PREFIX), None
     if isinstance(found, tuple | list) and len(found) == 2:
         found, shape = found

@@ -91,7 +91,9 @@ def _described(text: str, where: str) -> Arch:
     source = read_source(text, {}) if text.endswith(".gguf") else None
     if isinstance(source, TensorTable) and source.arch is not None:
         return source.arch
-    reason = source.arch_missing if isinstance(source, TensorTable) else "it holds no layers, only tensors or operations"
+    reason = (
+        source.arch_missing if isinstance(source, TensorTable) else "it holds no layers, only tensors or operations"
+    )
     raise ConfigError(
         Fault(
             code="no_architecture",

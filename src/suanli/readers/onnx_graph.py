@@ -24,7 +24,7 @@ _SMALL_INTS = {"UINT8", "INT8", "UINT4", "INT4", "UINT2", "INT2"}
 
 def domain_of(node: Any) -> str:
     """The domain of an operator, the standard one by its short name."""
-    return DOMAINS.get(node.domain, node.domain)
+    return str(DOMAINS.get(node.domain, node.domain))
 
 
 def subgraphs(node: Any) -> Iterator[tuple[str, Any]]:
@@ -55,7 +55,11 @@ def check_order(graph: Any, path: Path, outer: set[str], depth: int = 0) -> None
     for node in graph.node:
         for name in node.input:
             if name and name not in known:
-                what = "is used before it is made: the graph has a cycle or is not sorted" if name in made else "is made nowhere"
+                what = (
+                    "is used before it is made: the graph has a cycle or is not sorted"
+                    if name in made
+                    else "is made nowhere"
+                )
                 code = "cycle" if name in made else "unknown_value"
                 refuse(path, code, f"{shown(name)} {what}", got=f"{node.op_type} {shown(node.name)}")
         for _, inner in subgraphs(node):
@@ -182,13 +186,12 @@ class Walk:
             self.missing.add(_named(domain, node.op_type), shapes_text(call.inputs), times, why)
             return
         moved = [sum(_nbytes(types.get(each)) for each in names) * times for names in (node.input, node.output)]
-        self.rows.append(Op(path, node.op_type, FORWARD, flops * times, flops * times, *moved, 0, times, name))
+        reads, writes = moved
+        self.rows.append(Op(path, node.op_type, FORWARD, flops * times, flops * times, reads, writes, 0, times, name))
 
     # --- control flow ---------------------------------------------------------------------------------------------
 
-    def _control(
-        self, node: Any, path: str, times: int, types: dict[str, Any], constants: dict[str, Any]
-    ) -> None:
+    def _control(self, node: Any, path: str, times: int, types: dict[str, Any], constants: dict[str, Any]) -> None:
         inner = dict(subgraphs(node))
         if node.op_type == "If":
             self._branches(inner, path, times, types)
@@ -321,7 +324,8 @@ def _value(attribute: Any) -> Any:
         kinds.STRING: lambda: attribute.s.decode("utf-8", errors="replace"),
         kinds.INTS: lambda: list(attribute.ints),
     }
-    return readers[attribute.type]() if attribute.type in readers else None
+    read: Any = readers.get(attribute.type)
+    return None if read is None else read()
 
 
 def _is_passive(domain: str, op: str) -> bool:

@@ -45,7 +45,7 @@ def read_onnx(path: Path, inputs: Mapping[str, Any]) -> Graph:
     strip_weights(model.graph)
     if model.functions:
         model = inliner.inline_local_functions(model)
-    _bind(model.graph, inputs, path)
+    _bind(model.graph, inputs)
     walk = Walk(model)
     try:
         walk.graph(model.graph, "", 1, {})
@@ -85,12 +85,15 @@ def _parsed(path: Path, onnx: Any) -> Any:
 def _refuse_shapes(path: Path, problem: Exception) -> None:
     text = " ".join(str(problem).split())[:300]
     fault = Fault(
-        code="bad_shapes", message="the shapes of the model contradict each other", where=str(path), got=shown(text, 300)
+        code="bad_shapes",
+        message="the shapes of the model contradict each other",
+        where=str(path),
+        got=shown(text, 300),
     )
     raise UnreadableFileError(fault) from problem
 
 
-def _bind(graph: Any, given: Mapping[str, Any], path: Path) -> None:
+def _bind(graph: Any, given: Mapping[str, Any]) -> None:
     """Give every axis of every input its size. Raises InputError listing what is unbound, unknown or contradictory."""
     weights = {tensor.name for tensor in graph.initializer}
     free = [value for value in graph.input if value.name not in weights]
@@ -147,8 +150,9 @@ def _bind_input(value: Any, given: Any, sizes: dict[str, int], faults: FaultList
                 )  # fmt: skip
         elif size is None:
             axis = dim.dim_param or index
-            faults.add(code="unbound_axis", message=f"axis {axis} of input {value.name} has no size", where="--input",
-                       expected=f"{dim.dim_param or value.name}{'=4' if dim.dim_param else ':1x3x…'}", hint=_HINT)  # fmt: skip
+            expected = f"{dim.dim_param}=4" if dim.dim_param else f"{value.name}:1x3x…"
+            message = f"axis {axis} of input {value.name} has no size"
+            faults.add(code="unbound_axis", message=message, where="--input", expected=expected, hint=_HINT)
         else:
             sizes.setdefault(dim.dim_param, size) if dim.dim_param else None
             dim.dim_value = size

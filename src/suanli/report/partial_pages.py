@@ -61,14 +61,14 @@ def _rows(books: PartialCount) -> Table:
         columns = ("tensors", "dtype", "shape", "times", "elements", "bytes")
         return Table("By tensor", columns, cells, (False, False, True, True, True, True))
     total = books.flops.hardware or 0
-    cells = tuple(
+    work = tuple(
         (row.name, row.kind, exact(row.hardware_flops or 0), share(row.hardware_flops or 0, total))
         for row in books.rows
         if row.hardware_flops
     )
     closing_row = ("total", "", exact(total), share(total, total))
-    columns = (books.by, "formula", "hardware FLOPs", "")
-    return Table(f"By {books.by}", columns, (*cells, closing_row), (False, False, True, True))
+    header = (books.by, "formula", "hardware FLOPs", "")
+    return Table(f"By {books.by}", header, (*work, closing_row), (False, False, True, True))
 
 
 def _missing(books: PartialCount) -> Lines:
