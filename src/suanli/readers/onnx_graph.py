@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
@@ -14,7 +15,8 @@ from suanli.readers.binary import refuse
 from suanli.readers.onnx_products import NO_FORMULA, PASSIVE_CONTRIB, PRODUCTS, Call, Shape, UnknownShapeError
 from suanli.units import BITS_PER_BYTE
 
-MAX_NODES = 100_000
+MAX_NODES = 30_000  # of the largest exported models there are a third as many; shapes of these take seconds
+MAX_GRAPHS = 300  # bodies and branches, each of which needs shapes of its own
 MAX_NESTING = 50
 SMALL = 4096  # initializers up to this many elements keep their data: shapes are computed from them
 
@@ -36,25 +38,27 @@ def subgraphs(node: Any) -> Iterator[tuple[str, Any]]:
             yield attribute.name, graph
 
 
-def node_count(graph: Any) -> int:
-    """Operations, those of bodies and branches among them."""
-    total, level = 0, [graph]
+def sizes_of(graph: Any) -> tuple[int, int]:
+    """Operations, those of bodies and branches among them, and how many of these there are."""
+    total, graphs, level = 0, 0, [graph]
     while level and total <= MAX_NODES:
         total += sum(len(each.node) for each in level)
+        graphs += len(level)
         level = [inner for each in level for node in each.node for _, inner in subgraphs(node)]
-    return total
+    return total, graphs
 
 
-def check_order(graph: Any, path: Path, outer: set[str], depth: int = 0) -> None:
-    """Every value is made before it is used, once. Raises UnreadableFileError for cycles and for values of nowhere."""
-    if depth > MAX_NESTING:
+def check_order(graph: Any, path: Path, outer: tuple[set[str], ...] = ()) -> None:
+    """Every value is made before it is used. Raises UnreadableFileError for cycles and for values of nowhere."""
+    if len(outer) > MAX_NESTING:
         refuse(path, "too_deep", "loops and branches are nested too deep")
-    known = outer | {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    known = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     known |= {tensor.values.name for tensor in graph.sparse_initializer}
+    reach = (known, *outer)  # not one set: a graph of many branches would copy it for each
     made = {name for node in graph.node for name in node.output if name}
     for node in graph.node:
         for name in node.input:
-            if name and name not in known:
+            if name and not any(name in names for names in reach):
                 what = (
                     "is used before it is made: the graph has a cycle or is not sorted"
                     if name in made
@@ -63,7 +67,7 @@ def check_order(graph: Any, path: Path, outer: set[str], depth: int = 0) -> None
                 code = "cycle" if name in made else "unknown_value"
                 refuse(path, code, f"{shown(name)} {what}", got=f"{node.op_type} {shown(node.name)}")
         for _, inner in subgraphs(node):
-            check_order(inner, path, known, depth + 1)
+            check_order(inner, path, reach)
         known.update(node.output)
 
 
@@ -119,6 +123,9 @@ def _used(graph: Any) -> Iterator[str]:
             yield from (value.name for value in inner.output)
 
 
+Types = ChainMap[str, Any]  # values of a graph and of those around it
+
+
 class Walk:
     """Rows, operators without a formula, and remarks, gathered from a graph and everything inside it."""
 
@@ -128,9 +135,9 @@ class Walk:
         self.missing = Missing()
         self.notes: dict[str, None] = {}
 
-    def graph(self, graph: Any, prefix: str, times: int, outer: dict[str, Any]) -> None:
+    def graph(self, graph: Any, prefix: str, times: int, outer: Types) -> None:
         """Every node of a graph that runs `times` times; `outer` are types of values from outside."""
-        types = {**outer, **self._types(graph, outer)}
+        types = outer.new_child(self._types(graph, outer))
         constants = {tensor.name: tensor for tensor in graph.initializer}
         constants |= {
             node.output[0]: node.attribute[0].t for node in graph.node if node.op_type == "Constant" and node.attribute
@@ -142,7 +149,7 @@ class Walk:
             else:
                 self._node(node, path, times, types)
 
-    def _types(self, graph: Any, outer: dict[str, Any]) -> dict[str, Any]:
+    def _types(self, graph: Any, outer: Types) -> dict[str, Any]:
         """Type of every value, by onnx's inference on a copy in which unknown operators that keep shapes are copies."""
         import onnx  # noqa: PLC0415
 
@@ -166,7 +173,7 @@ class Walk:
             found[tensor.name] = onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
         return found
 
-    def _node(self, node: Any, path: str, times: int, types: dict[str, Any]) -> None:
+    def _node(self, node: Any, path: str, times: int, types: Types) -> None:
         domain = domain_of(node)
         call = Call(
             node.op_type,
@@ -191,7 +198,7 @@ class Walk:
 
     # --- control flow ---------------------------------------------------------------------------------------------
 
-    def _control(self, node: Any, path: str, times: int, types: dict[str, Any], constants: dict[str, Any]) -> None:
+    def _control(self, node: Any, path: str, times: int, types: Types, constants: dict[str, Any]) -> None:
         inner = dict(subgraphs(node))
         if node.op_type == "If":
             self._branches(inner, path, times, types)
@@ -206,7 +213,7 @@ class Walk:
             self.missing.add(node.op_type, path, times, "the number of trips is not known; its body is counted once")
         self.graph(body, f"{path}.", times * (1 if trips is None else trips), types)
 
-    def _scan(self, node: Any, types: dict[str, Any]) -> tuple[int | None, int]:
+    def _scan(self, node: Any, types: Types) -> tuple[int | None, int]:
         attributes = {attribute.name: _value(attribute) for attribute in node.attribute}
         count = attributes.get("num_scan_inputs", 1)
         shape = shape_of(types.get(node.input[-count])) if count else None
@@ -222,7 +229,7 @@ class Walk:
             return None, 2
         return int(numpy_helper.to_array(bound).reshape(-1)[0]), 2
 
-    def _sliced(self, node: Any, types: dict[str, Any]) -> dict[int, Shape | None]:
+    def _sliced(self, node: Any, types: Types) -> dict[int, Shape | None]:
         """Shapes of a scan's inputs without the axis that is run over, by their place."""
         if node.op_type != "Scan":
             return {}
@@ -236,7 +243,7 @@ class Walk:
             found[first + place] = None if shape is None else shape[:axis] + shape[axis + 1 or len(shape) :]
         return found
 
-    def _branches(self, branches: dict[str, Any], path: str, times: int, types: dict[str, Any]) -> None:
+    def _branches(self, branches: dict[str, Any], path: str, times: int, types: Types) -> None:
         """The branch with more FLOPs is counted; what has no formula is listed of both."""
         best: list[Op] = []
         for name, branch in branches.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from suanli.errors import Fault, FaultList, InputError, UnreadableFileError, nea
 from suanli.nouns.graph import Graph
 from suanli.readers.binary import opened, refuse
 from suanli.readers.factory import missing_extra
-from suanli.readers.onnx_graph import MAX_NODES, Walk, check_order, node_count, stored_weights, strip_weights
+from suanli.readers.onnx_graph import MAX_GRAPHS, MAX_NODES, Walk, check_order, sizes_of, stored_weights, strip_weights
 from suanli.units import GIGA
 
 MAX_FILE = 2 * GIGA  # protobuf's own bound
@@ -36,10 +37,12 @@ def read_onnx(path: Path, inputs: Mapping[str, Any]) -> Graph:
     model = _parsed(path, onnx)
     if not model.graph.node:
         refuse(path, "not_onnx", "the file holds no operations", hint="Is it an ONNX model, and whole?")
-    nodes = node_count(model.graph)
+    nodes, graphs = sizes_of(model.graph)
     if nodes > MAX_NODES:
         refuse(path, "too_many_nodes", "too many operations", got=f"{nodes:,}", expected=f"at most {MAX_NODES:,}")
-    check_order(model.graph, path, set())
+    if graphs > MAX_GRAPHS:
+        refuse(path, "too_many_graphs", "too many loops and branches", got=f"{graphs:,}", expected=f"≤ {MAX_GRAPHS}")
+    check_order(model.graph, path)
     stored = stored_weights(model.graph)
     params = sum(entry.elements for entry in stored.values())
     strip_weights(model.graph)
@@ -48,7 +51,7 @@ def read_onnx(path: Path, inputs: Mapping[str, Any]) -> Graph:
     _bind(model.graph, inputs)
     walk = Walk(model)
     try:
-        walk.graph(model.graph, "", 1, {})
+        walk.graph(model.graph, "", 1, ChainMap())
     except RecursionError:
         refuse(path, "too_deep", "loops and branches are nested too deep")
     except (RuntimeError, ValueError) as problem:  # what onnx raises where shapes contradict each other
