@@ -183,6 +183,7 @@ def test_a_layer_against_its_jaxpr(name: str) -> None:
     assert by_jaxpr(single(make(), *shapes)) == flops
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "params"), [("MobileNetV2", 3_538_984), ("ResNet50", 25_636_712)])
 def test_applications(monkeypatch: pytest.MonkeyPatch, name: str, params: int) -> None:
     model = getattr(keras.applications, name)(weights=None, input_shape=(64, 64, 3))

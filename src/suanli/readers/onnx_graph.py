@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,7 @@ def stored_weights(graph: Any) -> dict[str, Stored]:
     return {name: Stored(elements=elements, bytes=size) for name, (elements, size) in found.items()}
 
 
+@cache
 def _bits(name: str) -> int:
     """Bits of an element of a dtype of ONNX, told by its name."""
     if name == "DOUBLE":
