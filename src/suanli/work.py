@@ -62,8 +62,8 @@ class Work:
 
     @property
     def flops(self) -> int:
-        """Operations counted."""
-        return int(self.product.value)
+        """Operations counted: a whole number, or a polynomial where the lengths are symbols (`symbolic`)."""
+        return self.product.value  # type: ignore[no-any-return]
 
     @property
     def formula(self) -> str:

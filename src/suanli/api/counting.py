@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from suanli.adapters import parse_trainable, with_lora
@@ -16,8 +17,10 @@ from suanli.api.parts import (
 )
 from suanli.api.request import Request
 from suanli.api.tracing import count_by_trace, is_traced
+from suanli.api.sources import count_source
 from suanli.count import count as count_books
 from suanli.nouns.result import Result
+from suanli.readers.sources import is_source
 
 
 def count(
@@ -48,12 +51,19 @@ def count(
     >>> count("llama-3.1-8b", seq=8192, phase="train").params.total
     8030261248
     """
+    if is_source(model) and not trace:
+        named = {
+            "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
+            "optimizer": optimizer, "recompute": recompute,
+        }  # fmt: skip
+        found = count_source(model, named, convention, by or "module", input)
+        return replace(found, ok=not (strict and found.result.lower_bound))
     if is_traced(model, input, trace):
         named = {
             "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
             "optimizer": optimizer, "recompute": recompute, "trainable": trainable, "params": params, "image": image,
         }  # fmt: skip
-        return count_by_trace(model, input_=input, typed=named, convention=convention, by=by, strict=strict)
+        return count_by_trace(model, input_=input, typed=named, convention=convention, by=by or "module", strict=strict)
     request = Request()
     arch = read_model_of(request, model, image)
     rule = read_convention(request, convention)

@@ -31,7 +31,13 @@ Optimizer = Annotated[Text, text_option("--optimizer", "adamw (default), sgd, mu
 Recompute = Annotated[Text, text_option("--recompute", "none (default), selective or full.", metavar="POLICY")]
 Trainable = Annotated[Text, text_option("--trainable", "all (default), or lora:r=16,targets=q_proj+v_proj.")]
 Input = Annotated[
-    Text, text_option("--input", "Run a module once on this: 1x3x224x224, 1x128:int64, name=SHAPE,…", metavar="SHAPE")
+    list[str] | None,
+    typer.Option(
+        "--input",
+        help="What a module or file is run on: 1x3x224x224, 1x128:int64, name:SHAPE; or axis=4 of an ONNX file.",
+        metavar="SHAPE",
+        show_default=False,
+    ),
 ]
 Trace = Annotated[bool, typer.Option("--trace", help="Run the model once on torch's meta device; no formula of ours.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 where an operator had no formula.")]
@@ -67,7 +73,7 @@ def command(
         lambda: api.count(
             model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, dtype=dtype, kv_dtype=kv_dtype,
             optimizer=optimizer, recompute=recompute, convention=convention, by=by, trainable=trainable, params=params,
-            input=input, trace=trace, strict=strict,
+            input=input or None, trace=trace, strict=strict,
         ),
         as_json=json,
         output=output,

@@ -9,12 +9,12 @@ from typing import Any
 from suanli.catalog.presets import find_preset
 from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
 from suanli.nouns.arch import Arch
-from suanli.readers import files, hub, layer_expr, torch_module
+from suanli.nouns.tensors import TensorTable
+from suanli.readers import files, hub, keras_model, layer_expr, torch_module
 from suanli.readers.hf import read_hf_config
 from suanli.readers.preset import read_named_preset, with_image
+from suanli.readers.sources import is_source, read_source
 
-LATER = ("jax:", "keras:")
-HEADERS = (".onnx", ".safetensors", ".gguf")
 MAX_NAME = layer_expr.MAX_TEXT
 
 Image = tuple[int, ...]
@@ -61,8 +61,10 @@ def _from_text(text: str, image: Image | None, where: str) -> Arch:
         return layer_expr.read_layer_expression(text, image=image)
     if text.startswith(torch_module.PREFIX):
         raise needs_run(text, where)
-    if text.startswith(LATER) or text.endswith(HEADERS):
-        raise _not_yet(text, where)
+    if text.startswith(keras_model.PREFIX):
+        return keras_model.read_keras_model(text)
+    if is_source(text):
+        return _described(text, where)
     if _is_path(text):
         return _from_path(Path(text).expanduser(), image)
     return _named(text, image, where)
@@ -107,13 +109,21 @@ def needs_run(text: str, where: str) -> ConfigError:
     )
 
 
-def _not_yet(text: str, where: str) -> ConfigError:
-    return ConfigError(
+def _described(text: str, where: str) -> Arch:
+    """The architecture in the metadata of a weight file. Raises ConfigError where it holds none."""
+    source = read_source(text, {}) if text.endswith(".gguf") else None
+    if isinstance(source, TensorTable) and source.arch is not None:
+        return source.arch
+    reason = (
+        source.arch_missing if isinstance(source, TensorTable) else "it holds no layers, only tensors or operations"
+    )
+    raise ConfigError(
         Fault(
-            code="unsupported_model",
-            message="modules and weight files are not read by this version",
+            code="no_architecture",
+            message="the file or function does not describe a model",
             where=where,
-            got=shown(text),
-            expected="a preset, a config.json, a folder with one, a hub id, or a layer expression",
+            got=reason,
+            hint="`suanli count` counts what is there; other verbs need the config.json.",
         )
     )
+

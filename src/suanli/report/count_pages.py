@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from suanli.nouns.counts import Count
+from suanli.nouns.partial import PartialCount
 from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN, closing, exact, off_by, plural, share
 from suanli.report.document import Document, Facts, Lines, Table
+from suanli.report.partial_pages import partial_document
 from suanli.units import format_bytes, format_count, format_flops
 
 _MEMORY = (("weights", "weights"), ("gradients", "gradients"), ("optimizer states", "optimizer"),
@@ -20,6 +22,8 @@ _POLICIES = {
 
 def count_document(result: Result) -> Document:
     """Parameters, FLOPs, memory, rows and what was left out."""
+    if isinstance(result.result, PartialCount):
+        return partial_document(result)
     books: Count = result.result
     units = books.unit if books.units == 1 else plural(books.unit)
     bound = ", LOWER BOUND" if books.lower_bound else ""
