@@ -16,8 +16,8 @@ from suanli.api.parts import (
     read_workload,
 )
 from suanli.api.request import Request
-from suanli.api.tracing import count_by_trace, is_traced
 from suanli.api.sources import count_source
+from suanli.api.tracing import count_by_trace, is_traced
 from suanli.count import count as count_books
 from suanli.nouns.result import Result
 from suanli.readers.sources import is_source

@@ -126,4 +126,3 @@ def _described(text: str, where: str) -> Arch:
             hint="`suanli count` counts what is there; other verbs need the config.json.",
         )
     )
-
