@@ -15,7 +15,7 @@ from suanli.formulas import all_formulas, counting, gpt
 from suanli.nouns.arch import Arch, Module, Placed, split_first
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count, CountRow, FlopCounts, ParamCounts
-from suanli.nouns.layers import Attention, Embedding, Layer, Linear, LinearAttention, Opaque, Similarity
+from suanli.nouns.layers import Attention, Embedding, Layer, Linear, Opaque, Scan, Similarity
 from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS, Ledger, Op, Uncounted
 from suanli.nouns.workload import DTYPE_BITS, RECOMPUTE, Workload
 from suanli.units import BITS_PER_BYTE, FLOPS_PER_MAC
@@ -52,7 +52,7 @@ def backward_multiple(layer: Layer, input_needs_grad: bool, convention: Conventi
     """
     if not convention.exact_backward:
         return 2
-    if isinstance(layer, Attention | LinearAttention | Similarity):
+    if isinstance(layer, Attention | Scan | Similarity):
         return 2 * int(input_needs_grad)
     if isinstance(layer, Opaque):
         return 2  # a whole model of unknown shape, its embedding included: every product inside has both gradients
@@ -169,6 +169,7 @@ def _flop_counts(ledger: Ledger, at: Setting) -> FlopCounts:
         recompute=ledger.flops(RECOMPUTE_PASS, "hardware_flops"),
         model=ledger.model_flops,
         hardware=ledger.hardware_flops,
+        scan=ledger.scan_flops,
         hardware_by_recompute=policies,
     )
 
@@ -347,7 +348,7 @@ def closed_form_values(at: Setting) -> dict[str, int]:
 
 def uncounted(at: Setting) -> tuple[Uncounted, ...]:
     """What the totals leave out, with its size: elementwise work, norms, softmax, lookups, biases."""
-    norms = elements = softmax = lookups = biases = 0
+    norms = elements = softmax = lookups = biases = decays = 0
     for placed in at.arch.leaves():
         layer, tokens = placed.layer, at.tokens(placed.stream) * placed.times
         if layer.kind == "norm":
@@ -360,12 +361,17 @@ def uncounted(at: Setting) -> tuple[Uncounted, ...]:
             keys = at.keys(layer.key_stream or placed.stream)
             pairs = attended_pairs(layer, at.queries(placed.stream), keys, "mask")
             softmax += at.workload.batch * pairs.value * layer.heads * placed.times
+        elif isinstance(layer, Scan):
+            decays += tokens * layer.state_elements
         elif isinstance(layer, Linear) and layer.bias:
             biases += tokens * layer.out_features
     found = (
         Uncounted("norms", norms, "elements normalised; no matmul"),
         Uncounted("activations and pooling", elements, "elements passed through; no matmul"),
         Uncounted("softmax", softmax, "scores exponentiated and summed; no matmul"),
+        Uncounted(
+            "decay of scans' states", decays, "elements scaled; the recurrence's products are in rows of kind scan"
+        ),
         Uncounted("embedding lookups", lookups, "elements copied; a gather, not a product"),
         Uncounted("bias additions", biases, "one add an element; no matmul"),
     )

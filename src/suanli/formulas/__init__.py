@@ -1,6 +1,8 @@
 """Pure arithmetic: one registered function a quantity. Importing this package registers them all."""
 
-from suanli.formulas import articles, backprop, counting, gpt, memory, running, trainers
+from suanli.formulas import articles, backprop, counting, gpt, memory, running, scans, trainers
 from suanli.formulas.registry import Formula, all_formulas
 
-__all__ = ["Formula", "all_formulas", "articles", "backprop", "counting", "gpt", "memory", "running", "trainers"]
+__all__ = [
+    "Formula", "all_formulas", "articles", "backprop", "counting", "gpt", "memory", "running", "scans", "trainers",
+]  # fmt: skip
