@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from suanli.nouns.arch import Arch
+from suanli.nouns.layers import Linear
 from suanli.readers.blocks import AttentionNames, MoeSpec, Node, mlp, moe
 from suanli.readers.config import Config
 from suanli.readers.decoder import DecoderNames
@@ -194,6 +195,7 @@ def _nemotron_experts(config: Config, widths: Widths, biased: bool) -> tuple[Nod
         correction_bias="gate.e_score_correction_bias",
     )  # fmt: skip
     router, experts, *rest = moe(spec)
+    rest = [replace(node, bias=biased) if isinstance(node, Linear) else node for node in rest]
     if latent is None:
         return (router, experts, *rest)
     down, up = (

@@ -309,8 +309,8 @@ def read_xlstm(config: Config, name: str) -> Arch:
     """xLSTM 7B (arXiv:2503.13427): mLSTM with narrow keys, gated MLP."""
     hidden, heads = config.need("hidden_size", "embedding_dim"), config.need("num_heads")
     layers, vocab = config.layers("num_hidden_layers", "num_blocks"), config.need("vocab_size")
-    keys = _rounded(config, "qk_dim_factor", 0.5, hidden, 64)
-    values = _rounded(config, "v_dim_factor", 1.0, hidden, 64)
+    keys = _rounded(config, "qk_dim_factor", 0.5, hidden, 1)
+    values = _rounded(config, "v_dim_factor", 1.0, hidden, 1)
     ffn = _rounded(config, "ffn_proj_factor", 2.667, hidden, config.whole("ffn_round_up_to_multiple_of", default=64))
     biased, tied = config.flag("use_bias", default=False), config.flag("tie_word_embeddings", default=False)
     single = config.choice("weight_mode", ("single", "fused"), "single") == "single"

@@ -86,6 +86,8 @@ def _zamba(
             norm("mamba_decoder.input_layernorm", widths.hidden), *inside,
         )  # fmt: skip
 
+    if not tied:  # transformers shares the blocks only where it shares the head
+        blocks = words.count(HYBRID)
     kinds = _zamba_kinds(words, blocks)
     if not adapters:
         kinds = tuple(
