@@ -94,6 +94,9 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3_5_moe_text": ("qwen3_5_moe_text", LLAMA | UNTIED | DELTA | EXPERTS | {
         "head_dim": 10, "shared_expert_intermediate_size": 56,
         "layer_types": ["full_attention", "linear_attention", "linear_attention", "full_attention"]}),
+    "qwen3_5": ("qwen3_5", {"text_config": LLAMA | UNTIED | DELTA | {"head_dim": 10}}),
+    "qwen3_5_moe": ("qwen3_5_moe", {"text_config": LLAMA | UNTIED | DELTA | EXPERTS | {
+        "head_dim": 10, "shared_expert_intermediate_size": 56}}),
     "olmo_hybrid": ("olmo_hybrid", LLAMA | UNTIED | DELTA | {"attention_bias": True}),
     "kimi_linear": ("kimi_linear", LLAMA | UNTIED | LATENT | {
         "linear_head_dim": 10, "linear_num_heads": 3, "num_hidden_layers": 6}),
@@ -102,7 +105,7 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
         "num_expert_group": 1, "topk_group": 1}),
     "minimax": ("minimax", LLAMA | UNTIED | {"head_dim": 12, "num_local_experts": 8, "num_experts_per_tok": 2,
                                              "block_size": 32}),
-    "rwkv": ("rwkv", {"vocab_size": 96, "hidden_size": 72, "num_hidden_layers": 3, "attention_hidden_size": 56,
+    "rwkv": ("rwkv", {"vocab_size": 96, "hidden_size": 72, "num_hidden_layers": 3,
                       "intermediate_size": 104} | UNTIED),
     "xlstm": ("xlstm", {"vocab_size": 96, "hidden_size": 256, "num_hidden_layers": 2, "num_heads": 4,
                         "qk_dim_factor": 0.25, "chunk_size": 32, "use_bias": True} | UNTIED),

@@ -114,6 +114,23 @@ def read_qwen3_5_moe(config: Config, name: str) -> Arch:
     return _qwen(config, name, False, widths, lambda _: True, lambda _: moe(spec))
 
 
+def text_decoder(read: Callable[[Config, str], Arch]) -> Callable[[Config, str], Arch]:
+    """A reader of the text decoder inside a config of text and pictures, as the causal-LM class builds it.
+
+    A config saved from the class that sees pictures is refused: its tower would be missing from every figure.
+    """
+
+    def read_inner(config: Config, name: str) -> Arch:
+        classes = config.values.get("architectures") or ()
+        if any("ForConditionalGeneration" in str(item) for item in classes):
+            config.fault("unsupported", "a picture's tower beside the decoder is not read by formula", "architectures",
+                         got=str(classes[0]), expected="a text decoder, or the trace of the class")  # fmt: skip
+        arch = read(config.part("text_config"), name)
+        return replace(arch, notes=(*arch.notes, "text decoder only"))
+
+    return read_inner
+
+
 # --- OLMo Hybrid --------------------------------------------------------------------------------------------------
 
 
@@ -341,7 +358,7 @@ def read_xlstm(config: Config, name: str) -> Arch:
     )
     shape = Shape(num_layers=layers, hidden=hidden, heads=heads, kv_heads=heads, head_dim=1, ffn=ffn, vocab=vocab)
     names = DecoderNames(embed="backbone.embeddings", layers="backbone.blocks", norm="backbone.out_norm")
-    out_norm = ("layer" if biased else "rms") if config.flag("add_out_norm", default=True) else None
+    out_norm = "rms" if config.flag("add_out_norm", default=True) else None
     spec = DecoderSpec(
         shape=shape, kinds=("mlstm",) * layers, make=lambda _: layer, names=names, tied=tied, norm_kind=out_norm,
         notes=(SCAN_NOTE,),
@@ -353,6 +370,8 @@ FAMILIES = {
     "qwen3_next": read_qwen3_next,
     "qwen3_5_text": read_qwen3_5,
     "qwen3_5_moe_text": read_qwen3_5_moe,
+    "qwen3_5": text_decoder(read_qwen3_5),
+    "qwen3_5_moe": text_decoder(read_qwen3_5_moe),
     "olmo_hybrid": read_olmo_hybrid,
     "kimi_linear": read_kimi_linear,
     "bailing_hybrid": read_bailing_hybrid,
