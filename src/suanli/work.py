@@ -317,6 +317,7 @@ WORK: dict[type[Layer], Any] = {
     Conv: _conv_work,
     Recurrent: _recurrent_work,
     Similarity: _similarity_work,
+    Scan: _scan_work,
     LinearAttention: _scan_work,
     StateSpace: _scan_work,
     CausalConv: _causal_conv_work,

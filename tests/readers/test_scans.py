@@ -14,17 +14,17 @@ import pytest
 from suanli.catalog.conventions import find_convention
 from suanli.count import build_ledger
 from suanli.nouns.arch import Arch
-from suanli.nouns.layers import CausalConv, Scan
+from suanli.nouns.layers import CausalConv, Linear
 from suanli.nouns.workload import Workload
-from suanli.readers.hf import hybrids, lfm, linear_attention, mamba, read_hf_config, zamba
-from suanli.work import FALLBACK, KERNEL, RECURRENCE, Setting, causal_conv, scan_counts
+from suanli.readers.hf import hybrids, lfm, linear_attention, mamba, read_hf_config, zamba, zaya
+from suanli.work import FALLBACK, RECURRENCE, Setting, causal_conv, scan_counts
 
 pytestmark = pytest.mark.torch
 
 BATCH, LENGTHS = 2, (16, 80)
 FULL = find_convention("full")
 FAMILIES = {
-    name for module in (mamba, linear_attention, hybrids, zamba, lfm) for name in module.FAMILIES
+    name for module in (mamba, linear_attention, hybrids, zamba, lfm, zaya) for name in module.FAMILIES
 } | {"minimax"}  # fmt: skip
 
 LLAMA = {
@@ -53,8 +53,8 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "falcon_mamba": ("falcon_mamba", PURE | UNTIED | {"state_size": 7}),
     "mamba2": ("mamba2", PURE | UNTIED | {"num_heads": 9, "head_dim": 16, "n_groups": 3, "state_size": 10,
                                           "chunk_size": 32, "use_bias": True}),
-    "jamba": ("jamba", LLAMA | UNTIED | {"num_experts": 4, "num_experts_per_tok": 3, "attn_layer_period": 3, "attn_layer_offset": 1,
-                                         "mamba_d_state": 7, "mamba_dt_rank": 5, "mamba_proj_bias": True}),
+    "jamba": ("jamba", LLAMA | UNTIED | {"num_experts": 4, "num_experts_per_tok": 3, "attn_layer_period": 3,
+                                         "attn_layer_offset": 1, "mamba_d_state": 7, "mamba_dt_rank": 5, "mamba_proj_bias": True}),
     "bamba": ("bamba", LLAMA | UNTIED | SSD | {"attn_layer_indices": [1], "attention_bias": True, "mlp_bias": True,
                                                "mamba_proj_bias": True}),
     "falcon_h1": ("falcon_h1", LLAMA | UNTIED | SSD | {"mamba_d_ssm": 144, "head_dim": 10, "mamba_rms_norm": True,
@@ -105,6 +105,10 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
         "num_expert_group": 1, "topk_group": 1}),
     "minimax": ("minimax", LLAMA | UNTIED | {"head_dim": 12, "num_local_experts": 8, "num_experts_per_tok": 2,
                                              "block_size": 32}),
+    "zaya": ("zaya", LLAMA | UNTIED | {
+        "head_dim": 10, "moe_intermediate_size": 40, "num_experts": 5, "router_hidden_size": 12, "cca_time0": 4,
+        "cca_time1": 3, "sliding_window": 5, "attention_bias": True,
+        "layer_types": ["hybrid", "hybrid_sliding", "hybrid", "hybrid_sliding"]}),
     "rwkv": ("rwkv", {"vocab_size": 96, "hidden_size": 72, "num_hidden_layers": 3,
                       "intermediate_size": 104} | UNTIED),
     "xlstm": ("xlstm", {"vocab_size": 96, "hidden_size": 256, "num_hidden_layers": 2, "num_heads": 4,
@@ -144,8 +148,22 @@ def _inputs(model_type: str, seq: int) -> dict[str, Any]:
 
 def _padding(arch: Arch) -> int:
     """FLOPs of the positions that a convolution padded on both sides computes and drops."""
-    convs = [placed for placed in arch.leaves() if isinstance(placed.layer, CausalConv)]
-    return sum(p.times * causal_conv(p.layer, BATCH, p.layer.kernel - 1).value for p in convs)  # type: ignore[attr-defined]
+    convs = [(placed.times, placed.layer) for placed in arch.leaves() if isinstance(placed.layer, CausalConv)]
+    if any(layer.groups for _, layer in convs):
+        return _zaya_padding(arch)
+    return sum(times * int(causal_conv(layer, BATCH, layer.kernel - 1).value) for times, layer in convs)
+
+
+def _zaya_padding(arch: Arch) -> int:
+    """Two convolutions in a row, padded once for both; and a projection of the nothing before the first token."""
+    found = {placed.layer.name.rpartition(".")[2]: (placed.times, placed.layer) for placed in arch.leaves()}
+    (_, first), (_, second) = found["conv_qk_depthwise"], found["conv_qk_grouped"]
+    (_, delayed), layers = found["v_proj_delayed"], sum(p.times for p in arch.leaves() if p.layer.kind == "attention")
+    assert isinstance(first, CausalConv)
+    assert isinstance(second, CausalConv)
+    assert isinstance(delayed, Linear)
+    between = int(causal_conv(first, BATCH, second.kernel - 1).value)
+    return layers * (between + 2 * BATCH * delayed.in_features * delayed.out_features)
 
 
 def _explained(arch: Arch, seq: int) -> int:

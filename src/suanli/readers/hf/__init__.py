@@ -21,6 +21,7 @@ from suanli.readers.hf import (
     resnet,
     vision,
     zamba,
+    zaya,
 )
 
 READERS: dict[str, Callable[[Config, str], Arch]] = {
@@ -36,6 +37,7 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
     **hybrids.FAMILIES,
     **zamba.FAMILIES,
     **lfm.FAMILIES,
+    **zaya.FAMILIES,
 }
 
 

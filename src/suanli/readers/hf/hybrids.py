@@ -162,7 +162,7 @@ def read_nemotron_h(config: Config, name: str) -> Arch:
     traits = Traits(
         before=("norm",), between=(), names=DecoderNames(embed="model.embeddings", norm="model.norm_f"),
     )  # fmt: skip
-    notes = (SCAN_NOTE,)
+    notes: tuple[str, ...] = (SCAN_NOTE,)
     if config.whole("num_nextn_predict_layers", default=0, low=0):
         notes = (SCAN_NOTE, "without the multi-token-prediction layer, as the published model class")
     return mixed_decoder(

@@ -121,10 +121,10 @@ def text_decoder(read: Callable[[Config, str], Arch]) -> Callable[[Config, str],
     """
 
     def read_inner(config: Config, name: str) -> Arch:
-        classes = config.values.get("architectures") or ()
-        if any("ForConditionalGeneration" in str(item) for item in classes):
+        classes = str(config.values.get("architectures") or "")
+        if "ForConditionalGeneration" in classes:
             config.fault("unsupported", "a picture's tower beside the decoder is not read by formula", "architectures",
-                         got=str(classes[0]), expected="a text decoder, or the trace of the class")  # fmt: skip
+                         got=classes[:80], expected="a text decoder, or the trace of the class")  # fmt: skip
         arch = read(config.part("text_config"), name)
         return replace(arch, notes=(*arch.notes, "text decoder only"))
 
