@@ -6,6 +6,7 @@ plus what transformers multiplies for a scan without kernels, plus the positions
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from suanli.catalog.conventions import find_convention
 from suanli.count import build_ledger
 from suanli.nouns.arch import Arch
-from suanli.nouns.layers import CausalConv, Linear
+from suanli.nouns.layers import CausalConv, Linear, Scan
 from suanli.nouns.workload import Workload
 from suanli.readers.hf import hybrids, lfm, linear_attention, mamba, read_hf_config, zamba, zaya
 from suanli.work import FALLBACK, RECURRENCE, Setting, causal_conv, scan_counts
@@ -54,7 +55,8 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "mamba2": ("mamba2", PURE | UNTIED | {"num_heads": 9, "head_dim": 16, "n_groups": 3, "state_size": 10,
                                           "chunk_size": 32, "use_bias": True}),
     "jamba": ("jamba", LLAMA | UNTIED | {"num_experts": 4, "num_experts_per_tok": 3, "attn_layer_period": 3,
-                                         "attn_layer_offset": 1, "mamba_d_state": 7, "mamba_dt_rank": 5, "mamba_proj_bias": True}),
+                                         "attn_layer_offset": 1, "mamba_d_state": 7, "mamba_dt_rank": 5,
+                                         "mamba_proj_bias": True}),
     "bamba": ("bamba", LLAMA | UNTIED | SSD | {"attn_layer_indices": [1], "attention_bias": True, "mlp_bias": True,
                                                "mamba_proj_bias": True}),
     "falcon_h1": ("falcon_h1", LLAMA | UNTIED | SSD | {"mamba_d_ssm": 144, "head_dim": 10, "mamba_rms_norm": True,
@@ -226,3 +228,110 @@ def test_file_as_written_by_hand(case: str) -> None:
     file, _ = _built(model_type, values)
     written = read_hf_config({"model_type": model_type, **values}, "written")
     assert written.params_total == read_hf_config(file, "saved").params_total
+
+
+# --- training -----------------------------------------------------------------------------------------------------
+
+STEPWISE = {"rwkv": "changes in place what its backward needs", "xlstm": "so does what is left of the last chunk"}
+TRIANGLES_BY_HAND = ("kimi_linear", "bailing_hybrid")  # KDA solves its triangles row by row, without a product
+
+
+@pytest.fixture(scope="module")
+def trained_flops() -> Any:
+    """FLOPs of forward and backward; torch's own formula for the backward of a grouped convolution is wrong."""
+    torch = pytest.importorskip("torch")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    def grouped_mm(a: Any, b: Any, *_: Any, **__: Any) -> int:
+        return 2 * a[0] * a[1] * b[-1]
+
+    def convolution_backward(grad: Any, _x: Any, weight: Any, *rest: Any, **__: Any) -> int:
+        each = 2 * math.prod(grad) * math.prod(weight[1:])
+        return each * sum(rest[7][:2])  # of the input and of the kernel, where asked for
+
+    aten = torch.ops.aten
+    mapping = {aten._grouped_mm: grouped_mm, aten.convolution_backward: convolution_backward}
+
+    def trace(step: Any) -> int:
+        with FlopCounterMode(display=False, custom_mapping=mapping) as counter:
+            step()
+        return counter.get_total_flops()
+
+    return trace
+
+
+def _scan_backward(model_type: str, arch: Arch, seq: int) -> int:
+    """Backward of all scans without kernels beyond two products for each of forward: nothing flows into the zeros
+    before the first chunk nor out of the state after the last one, and a solved triangle costs a product.
+    """
+    total = 0
+    for placed in arch.leaves():
+        layer = placed.layer
+        if not isinstance(layer, Scan) or layer.rule not in ("delta", "decay"):
+            continue
+        product, last = 2 * BATCH * layer.heads * layer.key_dim * layer.value_dim, seq % layer.chunk or layer.chunk
+        if layer.rule == "decay":
+            more = -product * (min(seq, layer.chunk) + 2 * last)
+        else:
+            more = -4 * product * layer.chunk
+            if model_type not in TRIANGLES_BY_HAND:
+                chunks, widths = -(-seq // layer.chunk), layer.key_dim + layer.value_dim
+                more += 2 * BATCH * layer.heads * chunks * layer.chunk**2 * widths
+        total += placed.times * more
+    return total
+
+
+def _padding_trained(model_type: str, arch: Arch) -> int:
+    """Three products for every position dropped; ZAYA's nothing before the first token needs no gradient."""
+    found = 3 * _padding(arch)
+    if model_type == "zaya":
+        delayed = [p for p in arch.leaves() if p.layer.name.endswith("v_proj_delayed")]
+        found -= sum(2 * BATCH * p.times * p.layer.weight_params for p in delayed)  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.mark.parametrize("case", [case for case in SMALL if case not in STEPWISE])
+def test_training(case: str, trained_flops: Any) -> None:
+    """Forward and backward: ours less the scans, and the scans as plain torch differentiates them."""
+    model_type, values = SMALL[case]
+    file, model = _built(model_type, values)
+    arch = read_hf_config(file, case)
+    for seq in LENGTHS:
+        seen = trained_flops(lambda seq=seq: model.train()(**_inputs(model_type, seq)).logits.sum().backward())
+        workload = Workload(seq=seq, batch=BATCH, phase="train")
+        ledger = build_ledger(arch, workload, FULL)
+        scans = scan_counts(Setting(arch, workload, FULL))
+        assert ledger.scan_flops == 3 * scans.get(RECURRENCE, 0)
+        ours = ledger.model_flops - ledger.scan_flops + _padding_trained(model_type, arch)
+        assert ours + 3 * scans.get(FALLBACK, 0) + _scan_backward(model_type, arch, seq) == seen, seq
+
+
+# --- decoding -----------------------------------------------------------------------------------------------------
+
+READS_BY_PRODUCT = ("selective", "ssd")  # the delta rule's step is elementwise in plain torch
+
+
+@pytest.mark.parametrize("case", ["mamba", "falcon_mamba", "mamba2", "jamba", "bamba", "qwen3_next", "lfm2"])
+def test_decoding_a_token(case: str, traced_flops: Any) -> None:
+    """After a prompt: all but scans as counted, of a scan's step only its reading, and each convolution run over
+    two positions to keep one.
+    """
+    import torch
+
+    model_type, values = SMALL[case]
+    file, model = _built(model_type, values)
+    arch = read_hf_config(file, case)
+
+    def ids(length: int) -> Any:
+        return torch.ones(BATCH, length, dtype=torch.long, device="meta")
+
+    with torch.no_grad():
+        prompt = model(ids(9), use_cache=True)
+        cache = next(prompt[name] for name in ("cache", "past_key_values", "cache_params") if name in prompt)
+        seen = traced_flops(lambda: model(ids(1), cache=cache, use_cache=True))
+    ledger = build_ledger(arch, Workload(phase="decode", batch=BATCH, kv_len=10), FULL)
+    scans = [(p.times, p.layer) for p in arch.leaves() if isinstance(p.layer, Scan)]
+    reading = sum(2 * BATCH * times * scan.state_elements for times, scan in scans if scan.rule in READS_BY_PRODUCT)
+    convs = [(p.times, p.layer) for p in arch.leaves() if isinstance(p.layer, CausalConv)]
+    dropped = sum(times * int(causal_conv(layer, BATCH, 1).value) for times, layer in convs)
+    assert ledger.model_flops - ledger.scan_flops + reading + dropped == seen
