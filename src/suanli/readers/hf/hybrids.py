@@ -7,7 +7,7 @@ from dataclasses import replace
 from suanli.nouns.arch import Arch
 from suanli.nouns.layers import Linear
 from suanli.readers.blocks import AttentionNames, MoeSpec, Node, mlp, moe
-from suanli.readers.config import Config
+from suanli.readers.config import MAX_LAYERS, Config
 from suanli.readers.decoder import DecoderNames
 from suanli.readers.hf.common import FULL, LINEAR, LayerKind, Traits, Widths, dense_mlp, read_widths
 from suanli.readers.hf.mamba import HYBRID, SCAN_NOTE, layer_words, mamba_spec, mixed_decoder, plain_attention
@@ -178,9 +178,11 @@ def _nemotron_words(config: Config) -> tuple[str, ...]:
         if not listed:
             config.fault("missing_key", "missing list of layers", "layers_block_type", expected="one word a layer")
         return listed or ()
-    wrong = sorted(set(pattern) - set(PATTERN))
+    wrong = sorted(set(pattern[:MAX_LAYERS]) - set(PATTERN))
+    if len(pattern) > MAX_LAYERS:
+        wrong = [f"{len(pattern):,} letters"]
     if wrong:
-        config.fault("bad_value", "the pattern has an unknown letter", "hybrid_override_pattern", got=wrong[0],
+        config.fault("bad_value", "the pattern of layers cannot be read", "hybrid_override_pattern", got=wrong[0],
                      expected=", ".join(PATTERN))  # fmt: skip
         return ()
     return tuple(PATTERN[letter] for letter in pattern)

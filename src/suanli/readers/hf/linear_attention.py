@@ -330,6 +330,9 @@ def read_xlstm(config: Config, name: str) -> Arch:
     values = _rounded(config, "v_dim_factor", 1.0, hidden, 1)
     ffn = _rounded(config, "ffn_proj_factor", 2.667, hidden, config.whole("ffn_round_up_to_multiple_of", default=64))
     biased, tied = config.flag("use_bias", default=False), config.flag("tie_word_embeddings", default=False)
+    if (keys % heads or values % heads) and not config.faults.faults:
+        config.fault("contradiction", "heads do not divide keys or values", "num_heads", got=f"{heads} heads",
+                     expected=f"a divisor of {keys} and {values}")  # fmt: skip
     single = config.choice("weight_mode", ("single", "fused"), "single") == "single"
     if not single:
         config.fault("unsupported", "fused weights of xLSTM are not read", "weight_mode", expected="single")
