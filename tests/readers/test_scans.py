@@ -14,6 +14,7 @@ import pytest
 
 from suanli.catalog.conventions import find_convention
 from suanli.count import build_ledger
+from suanli.errors import ConfigError, InputError
 from suanli.nouns.arch import Arch
 from suanli.nouns.layers import CausalConv, Linear, Scan
 from suanli.nouns.workload import Workload
@@ -335,3 +336,40 @@ def test_decoding_a_token(case: str, traced_flops: Any) -> None:
     convs = [(p.times, p.layer) for p in arch.leaves() if isinstance(p.layer, CausalConv)]
     dropped = sum(times * int(causal_conv(layer, BATCH, 1).value) for times, layer in convs)
     assert ledger.model_flops - ledger.scan_flops + reading + dropped == seen
+
+
+# --- as published -------------------------------------------------------------------------------------------------
+
+
+def test_nemotron_layers_as_letters() -> None:
+    """Published configs hold a string: M Mamba 2, E experts, * attention, - an MLP."""
+    values = {"model_type": "nemotron_h", **SMALL["nemotron_h"][1]}
+    listed = read_hf_config(values, "listed")
+    values.pop("layers_block_type")
+    assert read_hf_config(values | {"hybrid_override_pattern": "ME*-M"}, "listed") == listed
+    with pytest.raises(ConfigError, match="pattern"):
+        read_hf_config(values | {"hybrid_override_pattern": "MX"}, "unknown")
+
+
+def test_kimi_linear_as_published(module_differences: Any) -> None:
+    """Heads and layers of KDA in a part of their own, layers counted from 1."""
+    values = {key: value for key, value in SMALL["kimi_linear"][1].items() if not key.startswith("linear_")}
+    part = {"head_dim": 10, "num_heads": 3, "short_conv_kernel_size": 3, "full_attn_layers": [2, 6],
+            "kda_layers": [1, 3, 4, 5]}  # fmt: skip
+    values |= {"linear_attn_config": part, "first_k_dense_replace": 2}
+    _, model = _built("kimi_linear", values)
+    assert module_differences(read_hf_config({"model_type": "kimi_linear", **values}, "published"), model) == []
+
+
+def test_a_config_of_pictures_and_text_is_refused() -> None:
+    values = {"model_type": "qwen3_5", **SMALL["qwen3_5"][1]}
+    assert "text decoder only" in read_hf_config(values, "text").notes
+    with pytest.raises(ConfigError, match="tower"):
+        read_hf_config(values | {"architectures": ["Qwen3_5ForConditionalGeneration"]}, "both")
+
+
+def test_closed_forms_refuse_a_model_with_states() -> None:
+    """Letters of a transformer would leave the scans out without a word."""
+    arch = read_hf_config({"model_type": "bamba", **SMALL["bamba"][1]}, "small")
+    with pytest.raises(InputError, match="has none"):
+        build_ledger(arch, Workload(seq=8), find_convention("megatron"))
