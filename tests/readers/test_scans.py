@@ -372,4 +372,4 @@ def test_closed_forms_refuse_a_model_with_states() -> None:
     """Letters of a transformer would leave the scans out without a word."""
     arch = read_hf_config({"model_type": "bamba", **SMALL["bamba"][1]}, "small")
     with pytest.raises(InputError, match="has none"):
-        build_ledger(arch, Workload(seq=8), find_convention("megatron"))
+        build_ledger(arch, Workload(seq=8), find_convention("neox"))
