@@ -11,11 +11,14 @@ from suanli.nouns.arch import SAMPLE, TOKENS, Arch, Module, Placed, Stream
 from suanli.nouns.convention import Convention
 from suanli.nouns.layers import (
     Attention,
+    BlockLinear,
     Buffer,
+    CausalConv,
     Conv,
     Elementwise,
     Embedding,
     Experts,
+    KeptState,
     Layer,
     Linear,
     LinearAttention,
@@ -61,6 +64,9 @@ KEPT: list[tuple[Layer, int, int]] = [
         0,
     ),
     (LinearAttention(name="x", heads=2, key_dim=3, value_dim=5), T * 2 * (3 + 3 + 5), 0),
+    (CausalConv(name="x", channels=6, kernel=4), T * 6, 0),
+    (BlockLinear(name="x", in_features=6, out_features=8, blocks=2), T * 6, 0),
+    (KeptState(name="x", elements=6), 0, 0),
     # input 3; four gates and the state of 4
     (Recurrent(name="x", cell="lstm", input_size=3, hidden_size=4), T * (3 + 5 * 4), 0),
     (

@@ -14,11 +14,14 @@ from suanli.nouns.arch import SAMPLE, TOKENS, Arch, Module, Placed, Stream
 from suanli.nouns.convention import Convention
 from suanli.nouns.layers import (
     Attention,
+    BlockLinear,
     Buffer,
+    CausalConv,
     Conv,
     Elementwise,
     Embedding,
     Experts,
+    KeptState,
     Layer,
     Linear,
     LinearAttention,
@@ -26,7 +29,9 @@ from suanli.nouns.layers import (
     Opaque,
     Parameter,
     Recurrent,
+    Scan,
     Similarity,
+    StateSpace,
 )
 from suanli.nouns.workload import Workload
 from suanli.work import NOTHING, Setting, Work, attended_pairs, charged_params, layer_work, passive_width, product
@@ -91,6 +96,13 @@ FORWARD: list[tuple[Layer, tuple[int, int, int, int]]] = [
     ),
     # the state gains kᵀv and answers q: twice 2·10·2·3·5
     (LinearAttention(name="x", heads=2, key_dim=3, value_dim=5), (1200, 10 * 2 * (3 + 3 + 5), 10 * 2 * 5, 0)),
+    (Scan(name="x", heads=2, key_dim=3, value_dim=5), (1200, 220, 100, 0)),
+    (LinearAttention(name="x", heads=2, key_dim=3, value_dim=5, rule="delta"), (1800, 220, 100, 0)),  # three products
+    (StateSpace(name="x", heads=2, key_dim=3, value_dim=5, groups=1), (1200, 10 * (2 * 3 + 10), 100, 0)),  # shared keys
+    (CausalConv(name="x", channels=6, kernel=4), (2 * 10 * 6 * 4, 60, 60, 24)),
+    (CausalConv(name="x", channels=6, kernel=4, groups=2), (2 * 10 * 6 * 3 * 4, 60, 60, 72)),
+    (BlockLinear(name="x", in_features=6, out_features=8, blocks=2), (2 * 10 * 3 * 8, 60, 80, 24)),
+    (KeptState(name="x", elements=6), (0, 0, 0, 0)),
     (Similarity(name="x", dim=3), (2 * 10 * 3 * 10, 2 * 10 * 3, 10 * 10, 0)),
     (Opaque(name="x", total=100, active=30), (2 * 30 * 10, 0, 0, 30)),
     (Norm(name="x", dim=3, bias=True), (0, 30, 30, 6)),
@@ -212,7 +224,14 @@ DECODING: list[tuple[Layer, str, tuple[int, int, int, int]]] = [
     (ATTENTION, FRAMES, (0, 0, 0, 0)),
     (ACROSS, TOKENS, (2 * 14 * 4 * 9, 2 * (12 + 7 * 18), 2 * 24, 0)),  # seven frames, not nine keys
     (EXPERTS, TOKENS, (2 * 4 * 36, 12, 12, 4 * 36)),  # two tokens touch at most four of eight experts
-    (LinearAttention(name="x", heads=2, key_dim=3, value_dim=5), TOKENS, (4 * 2 * 2 * 15, 2 * 2 * 11, 20, 0)),
+    # the state of 2·15 in fp32, read and written beside what the tokens bring
+    (
+        LinearAttention(name="x", heads=2, key_dim=3, value_dim=5),
+        TOKENS,
+        (4 * 2 * 2 * 15, 2 * 2 * 11 + 120, 20 + 120, 0),
+    ),
+    (LinearAttention(name="x", heads=2, key_dim=3, value_dim=5), FRAMES, (0, 0, 0, 0)),
+    (CausalConv(name="x", channels=6, kernel=4), TOKENS, (2 * 2 * 24, 12, 12, 24)),
     (Norm(name="x", dim=3), TOKENS, (0, 6, 6, 3)),
 ]
 

@@ -15,7 +15,7 @@ from suanli.formulas import all_formulas, counting, gpt
 from suanli.nouns.arch import Arch, Module, Placed, split_first
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count, CountRow, FlopCounts, ParamCounts
-from suanli.nouns.layers import Attention, Embedding, Layer, Linear, LinearAttention, Opaque, Similarity
+from suanli.nouns.layers import Attention, Embedding, Layer, Linear, Opaque, Scan, Similarity
 from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS, Ledger, Op
 from suanli.nouns.workload import DTYPE_BITS, RECOMPUTE, Workload
 from suanli.uncounted import uncounted
@@ -53,7 +53,7 @@ def backward_multiple(layer: Layer, input_needs_grad: bool, convention: Conventi
     """
     if not convention.exact_backward:
         return 2
-    if isinstance(layer, Attention | LinearAttention | Similarity):
+    if isinstance(layer, Attention | Scan | Similarity):
         return 2 * int(input_needs_grad)
     if isinstance(layer, Opaque):
         return 2  # a whole model of unknown shape, its embedding included: every product inside has both gradients
@@ -171,6 +171,7 @@ def _flop_counts(ledger: Ledger, at: Setting) -> FlopCounts:
         recompute=ledger.flops(RECOMPUTE_PASS, "hardware_flops"),
         model=ledger.model_flops,
         hardware=ledger.hardware_flops,
+        scan=ledger.scan_flops,
         hardware_by_recompute=policies,
     )
 

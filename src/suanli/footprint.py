@@ -13,7 +13,20 @@ from suanli.formulas import memory
 from suanli.nouns.arch import Arch, Placed
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import ByteCounts
-from suanli.nouns.layers import Attention, Conv, Elementwise, Experts, Layer, Linear, LinearAttention, Norm, Recurrent
+from suanli.nouns.layers import (
+    Attention,
+    BlockLinear,
+    CausalConv,
+    Conv,
+    Elementwise,
+    Experts,
+    KeptState,
+    Layer,
+    Linear,
+    Norm,
+    Recurrent,
+    Scan,
+)
 from suanli.nouns.workload import DTYPE_BITS, OPTIMIZER_MOMENTS, Workload
 from suanli.units import BITS_PER_BYTE
 from suanli.work import Product, Setting, product
@@ -69,11 +82,19 @@ def kv_cache(arch: Arch, workload: Workload) -> int | None:
 def cache_product(placed: Placed, at: Setting) -> Product | None:
     """What one copy of a layer keeps for the batch; None where it keeps nothing between tokens."""
     layer, batch = placed.layer, at.workload.batch
-    if isinstance(layer, LinearAttention):
+    bits = DTYPE_BITS[at.workload.kv_dtype or at.workload.dtype]
+    if not at.arch.stream(placed.stream).decodes:
+        return None
+    if isinstance(layer, Scan):
         return product(
-            memory.state_bytes, batch=batch, heads=layer.heads, key_dim=layer.key_dim, value_dim=layer.value_dim
+            memory.state_bytes, batch=batch, heads=layer.heads, key_dim=layer.key_dim, value_dim=layer.state_width
         )
-    if not isinstance(layer, Attention) or not at.arch.stream(placed.stream).decodes:
+    if isinstance(layer, CausalConv):
+        return product(memory.conv_state_bytes, batch=batch, channels=layer.channels, kernel=layer.kernel, bits=bits)
+    if isinstance(layer, KeptState):
+        kept = DTYPE_BITS["fp32"] if layer.fp32 else bits
+        return product(memory.kept_state_bytes, batch=batch, elements=layer.elements, bits=kept)
+    if not isinstance(layer, Attention):
         return None
     keys = at.keys(layer.key_stream or placed.stream)
     return product(
@@ -81,7 +102,7 @@ def cache_product(placed: Placed, at: Setting) -> Product | None:
         batch=batch,
         keys=min(keys, layer.window or keys, layer.chunk or keys),
         width=layer.latent_dim or layer.kv_heads * (layer.qk_dim + layer.v_dim),
-        bits=DTYPE_BITS[at.workload.kv_dtype or at.workload.dtype],
+        bits=bits,
     )
 
 
@@ -118,7 +139,7 @@ def _kept(placed: Placed, at: Setting, size: int) -> int:
     return tokens * (size * _kept_elements(layer) + masks + loss)
 
 
-def _kept_elements(layer: Layer) -> int:
+def _kept_elements(layer: Layer) -> int:  # noqa: PLR0911 (one line a kind)
     """Elements a position keeps for backward."""
     if isinstance(layer, Linear):
         return 0 if layer.shares_input else layer.in_features
@@ -130,8 +151,10 @@ def _kept_elements(layer: Layer) -> int:
         return layer.top_k * (layer.hidden + layer.ffn)
     if isinstance(layer, Conv):
         return layer.in_channels * prod(layer.in_size)
-    if isinstance(layer, LinearAttention):
-        return layer.heads * (2 * layer.key_dim + layer.value_dim)
+    if isinstance(layer, Scan):
+        return layer.read_width
+    if isinstance(layer, CausalConv | BlockLinear):
+        return layer.channels if isinstance(layer, CausalConv) else layer.in_features
     if isinstance(layer, Recurrent):  # inputs, gate values and states of every step
         inner = layer.num_layers * layer.directions * (layer.gates + 1) * layer.hidden_size
         return sum(layer.depth_inputs()) + inner

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from suanli.nouns.arch import Placed
-from suanli.nouns.layers import Attention, Conv, Elementwise, Embedding, Experts, Linear, Norm, Recurrent
+from suanli.nouns.layers import Attention, Conv, Elementwise, Embedding, Experts, Linear, Norm, Recurrent, Scan
 from suanli.nouns.ledger import Uncounted
 from suanli.work import Setting, attended_pairs, layer_work, passive_width
 
@@ -11,6 +11,7 @@ REASONS = {
     "norms": "elements normalised; no matmul",
     "activations and pooling": "elements passed through; no matmul",
     "softmax": "scores exponentiated and summed; no matmul",
+    "decay of scans' states": "elements scaled; the recurrence's products are in rows of kind scan",
     "embedding lookups": "elements copied; a gather, not a product",
     "bias additions": "one add an element; no matmul",
 }
@@ -36,6 +37,8 @@ def _left_out(placed: Placed, at: Setting) -> tuple[tuple[str, int], ...]:
         return (("embedding lookups", tokens * layer.dim),)
     if isinstance(layer, Attention):
         return (("softmax", _scores(layer, placed.stream, at)),)
+    if isinstance(layer, Scan):
+        return (("decay of scans' states", tokens * layer.state_elements),)
     return (("bias additions", _biases(placed, at)),)
 
 

@@ -11,11 +11,13 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
-from suanli.formulas import counting
+from suanli.formulas import counting, scans
 from suanli.nouns.arch import SAMPLE, Arch, Placed
 from suanli.nouns.convention import Convention
 from suanli.nouns.layers import (
     Attention,
+    BlockLinear,
+    CausalConv,
     Conv,
     Elementwise,
     Embedding,
@@ -26,9 +28,11 @@ from suanli.nouns.layers import (
     Norm,
     Opaque,
     Recurrent,
+    Scan,
     Similarity,
+    StateSpace,
 )
-from suanli.nouns.workload import Workload
+from suanli.nouns.workload import DTYPE_BITS, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,17 +209,80 @@ def _recurrent_work(layer: Recurrent, stream: str, at: Setting) -> Work:
     return Work(flops, tokens * sum(layer.depth_inputs()), writes, layer.params)
 
 
-def _linear_attention_work(layer: LinearAttention, stream: str, at: Setting) -> Work:
+def _block_linear_work(layer: BlockLinear, stream: str, at: Setting) -> Work:
     tokens = at.tokens(stream)
-    flops = product(
-        counting.linear_attention_flops,
-        tokens=tokens,
-        heads=layer.heads,
-        key_dim=layer.key_dim,
-        value_dim=layer.value_dim,
-    )
-    reads = tokens * layer.heads * (2 * layer.key_dim + layer.value_dim)
-    return Work(flops, reads, tokens * layer.heads * layer.value_dim, 0)
+    each = {"in_features": layer.in_features // layer.blocks, "out_features": layer.out_features}
+    flops = product(counting.linear_flops, tokens=tokens, **each)
+    return Work(flops, tokens * layer.in_features, tokens * layer.out_features, layer.weight_params)
+
+
+def _causal_conv_work(layer: CausalConv, stream: str, at: Setting) -> Work:
+    tokens = at.tokens(stream)
+    flops = causal_conv(layer, at.workload.batch, at.queries(stream))
+    return Work(flops, tokens * layer.channels, tokens * layer.channels, layer.weight_params)
+
+
+def causal_conv(layer: CausalConv, batch: int, positions: int) -> Product:
+    """The convolution at `positions` of each sequence."""
+    return product(
+        counting.conv_flops, batch=batch, positions=positions, in_channels=layer.channels,
+        out_channels=layer.channels, groups=layer.channels // layer.inputs_each, kernel_size=layer.kernel,
+    )  # fmt: skip
+
+
+def _scan_work(layer: Scan, stream: str, at: Setting) -> Work:
+    tokens = at.tokens(stream)
+    state = 0
+    if at.workload.phase == "decode" and tokens:  # the state, kept in fp32, is read and written for every token
+        bits = DTYPE_BITS[at.workload.dtype]
+        state = -(-at.workload.batch * layer.state_elements * DTYPE_BITS["fp32"] // bits)
+    writes = tokens * layer.heads * layer.value_dim
+    return Work(scan_products(layer, stream, at)[RECURRENCE], tokens * layer.read_width + state, writes + state, 0)
+
+
+RECURRENCE, KERNEL, FALLBACK = "recurrence", "kernel", "fallback"
+
+
+def scan_products(layer: Scan, stream: str, at: Setting) -> dict[str, Product]:
+    """The three counts of a scan: its recurrence (in totals), a kernel in chunks, transformers without kernels.
+
+    A decoded token is one step of the recurrence whoever runs it, so decoding has only that.
+    """
+    sizes = {"heads": layer.heads, "key_dim": layer.key_dim, "value_dim": layer.value_dim}
+    steps = {"tokens": at.tokens(stream), **sizes}
+    whole = {"batch": at.workload.batch, "seq": at.queries(stream), "chunk": layer.chunk, **sizes}
+    recurrence = product(_RECURRENCES[layer.rule], **steps)
+    if at.workload.phase == "decode":
+        return {RECURRENCE: recurrence}
+    if layer.rule == "selective":  # the kernel is the recurrence, kept in registers
+        return {
+            RECURRENCE: recurrence, KERNEL: recurrence, FALLBACK: product(scans.selective_fallback_flops, **steps),
+        }  # fmt: skip
+    groups = {"groups": layer.groups or layer.heads} if layer.rule == "ssd" else {}
+    kernel, fallback = _CHUNKED[layer.rule]
+    return {RECURRENCE: recurrence, KERNEL: product(kernel, **groups, **whole), FALLBACK: product(fallback, **whole)}
+
+
+_RECURRENCES = {
+    "decay": counting.linear_attention_flops, "mlstm": counting.linear_attention_flops,
+    "selective": scans.state_space_flops, "ssd": scans.state_space_flops, "delta": scans.delta_rule_flops,
+}  # fmt: skip
+_CHUNKED: dict[str, tuple[Callable[..., int], Callable[..., int]]] = {
+    "decay": (scans.linear_attention_kernel_flops, scans.linear_attention_kernel_flops),
+    "mlstm": (scans.linear_attention_kernel_flops, scans.mlstm_fallback_flops),
+    "ssd": (scans.ssd_kernel_flops, scans.ssd_fallback_flops),
+    "delta": (scans.delta_kernel_flops, scans.delta_fallback_flops),
+}
+
+
+def scan_counts(at: Setting) -> dict[str, int]:
+    """Forward FLOPs of all scans of the model, counted in each of the ways; empty where there are none."""
+    total: dict[str, int] = {}
+    for placed in at.arch.leaves():
+        if isinstance(placed.layer, Scan):
+            for name, found in scan_products(placed.layer, placed.stream, at).items():
+                total[name] = total.get(name, 0) + placed.times * int(found.value)
+    return total
 
 
 def _similarity_work(layer: Similarity, stream: str, at: Setting) -> Work:
@@ -250,7 +317,11 @@ WORK: dict[type[Layer], Any] = {
     Conv: _conv_work,
     Recurrent: _recurrent_work,
     Similarity: _similarity_work,
-    LinearAttention: _linear_attention_work,
+    Scan: _scan_work,
+    LinearAttention: _scan_work,
+    StateSpace: _scan_work,
+    CausalConv: _causal_conv_work,
+    BlockLinear: _block_linear_work,
     Opaque: _opaque_work,
 }
 
@@ -258,7 +329,7 @@ WORK: dict[type[Layer], Any] = {
 def layer_work(placed: Placed, at: Setting) -> Work:
     """One copy of a layer, one forward pass, under the convention's basis."""
     work: Work = WORK.get(type(placed.layer), _passive_work)(placed.layer, placed.stream, at)
-    if at.convention.basis == "params" and not isinstance(placed.layer, Attention | LinearAttention | Similarity):
+    if at.convention.basis == "params" and not isinstance(placed.layer, Attention | Scan | Similarity):
         charged, tokens = charged_params(placed.layer, at.convention), at.tokens(at.arch.main_stream)
         flops = product(counting.ideal_flops, multiple=2, params=charged, tokens=tokens)
         return replace(work, product=flops if flops.value else NOTHING)

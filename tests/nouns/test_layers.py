@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from suanli.nouns.layers import (
     Attention,
+    BlockLinear,
     Buffer,
+    CausalConv,
     Conv,
     Elementwise,
     Embedding,
     Experts,
+    KeptState,
     Layer,
     Linear,
     LinearAttention,
@@ -22,7 +25,9 @@ from suanli.nouns.layers import (
     Opaque,
     Parameter,
     Recurrent,
+    Scan,
     Similarity,
+    StateSpace,
 )
 
 
@@ -68,6 +73,13 @@ PARAMS: list[tuple[Layer, int, int]] = [
     (Buffer(name="x", shape=(2, 3)), 0, 0),  # no parameter
     (Attention(name="x", heads=4, kv_heads=2, qk_dim=8, v_dim=8), 0, 0),
     (LinearAttention(name="x", heads=2, key_dim=3, value_dim=5), 0, 0),
+    (Scan(name="x", heads=2, key_dim=3, value_dim=5), 0, 0),
+    (StateSpace(name="x", heads=2, key_dim=3, value_dim=5), 0, 0),
+    (CausalConv(name="x", channels=6, kernel=4), 6 * 4, 24),  # depthwise
+    (CausalConv(name="x", channels=6, kernel=4, groups=2, bias=True), 6 * 3 * 4 + 6, 78),
+    (BlockLinear(name="x", in_features=6, out_features=8, blocks=2), 2 * (3 * 4), 24),
+    (BlockLinear(name="x", in_features=6, out_features=8, blocks=2, bias=True), 24 + 8, 32),
+    (KeptState(name="x", elements=6), 0, 0),
     (Similarity(name="x", dim=8), 0, 0),
     (Opaque(name="x", total=100, active=30), 100, 30),
     (experts(), 8 * (3 * 4 * 6), 2 * 72),  # gate, up, down
@@ -105,8 +117,9 @@ def test_every_kind_of_layer_is_in_the_table() -> None:
 
 
 def test_kinds_are_distinct_words() -> None:
-    kinds = [layer.kind for layer in Layer.__subclasses__()]
+    kinds = [layer.kind for layer in Layer.__subclasses__() if layer not in (CausalConv, BlockLinear)]
     assert len(set(kinds)) == len(kinds)
+    assert (CausalConv.kind, BlockLinear.kind) == (Conv.kind, Linear.kind)  # the same to a reader of the table
     assert "layer" not in kinds  # each says its own
 
 
@@ -121,6 +134,13 @@ def test_elements_of_buffers() -> None:
 
 def test_state_of_linear_attention() -> None:
     assert LinearAttention(name="x", heads=2, key_dim=3, value_dim=5).state_elements == 2 * 3 * 5
+    normalised = LinearAttention(name="x", heads=2, key_dim=3, value_dim=5, rule="mlstm")
+    assert normalised.state_elements == 2 * 3 * (5 + 1)
+
+
+def test_heads_may_share_keys_and_queries() -> None:
+    assert LinearAttention(name="x", heads=4, key_dim=3, value_dim=5).read_width == 4 * (3 + 3 + 5)
+    assert StateSpace(name="x", heads=4, key_dim=3, value_dim=5, groups=2).read_width == 2 * (3 + 3) + 4 * 5
 
 
 @pytest.mark.parametrize(("gated", "matrices"), [(True, 3), (False, 2)])

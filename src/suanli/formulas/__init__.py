@@ -1,6 +1,6 @@
 """Pure arithmetic: one registered function a quantity. Importing this package registers them all."""
 
-from suanli.formulas import articles, backprop, counting, gpt, memory, operators, running, trainers
+from suanli.formulas import articles, backprop, counting, gpt, memory, operators, running, scans, trainers
 from suanli.formulas.registry import Formula, all_formulas
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "memory",
     "operators",
     "running",
+    "scans",
     "trainers",
 ]

@@ -57,6 +57,28 @@ def state_bytes(batch: int, heads: int, key_dim: int, value_dim: int) -> int:
 
 @formula(
     unit="bytes",
+    expression="B·c·(w − 1)·bits/8",
+    source="the inputs a causal convolution still needs; transformers keeps one more, that of the newest token",
+    legend={"channels": "c: channels", "kernel": "w: width of the window", "bits": "bits a number"},
+)
+def conv_state_bytes(batch: int, channels: int, kernel: int, bits: int) -> int:
+    """What one causal convolution keeps between tokens."""
+    return kept_state_bytes(batch, channels * (kernel - 1), bits)
+
+
+@formula(
+    unit="bytes",
+    expression="B·e·bits/8",
+    source="a vector a sequence, whatever its length",
+    legend={"elements": "e: numbers a sequence keeps", "bits": "bits a number"},
+)
+def kept_state_bytes(batch: int, elements: int, bits: int) -> int:
+    """State of one layer that is neither keys and values nor a scan's."""
+    return -(-batch * elements * bits // BITS_PER_BYTE)
+
+
+@formula(
+    unit="bytes",
     expression="L·sbh·(34 + 5as/h)",
     source=f"{_KORTHIKANTI} eq. 1 (16-bit, dropout, scores kept)",
 )

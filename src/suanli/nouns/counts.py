@@ -33,6 +33,7 @@ class FlopCounts:
     recompute: int = _doc("FLOPs", "forward work done again before backward")
     model: int = _doc("FLOPs", "what the model needs; the numerator of MFU")
     hardware: int = _doc("FLOPs", "what the machine executes; the numerator of HFU")
+    scan: int = _doc("FLOPs", "of the model's, those of scans counted as recurrences; model − scan leaves them out")
     hardware_by_recompute: Mapping[str, int] | None = _doc(
         "FLOPs", "the same under every recompute policy; training only"
     )

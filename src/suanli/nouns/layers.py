@@ -177,18 +177,106 @@ class Experts(Layer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearAttention(Layer):
-    """Attention by a running state of key_dim × value_dim a head: no pairs, constant memory (lightning, RetNet …)."""
+class Scan(Layer):
+    """A running state of key_dim × value_dim a head instead of pairs of positions: constant memory, no S².
 
-    kind: ClassVar[str] = "linear_attention"
+    Each position changes the state (what its key and value say) and reads it (with its query). `rule` says how:
+    `decay` (linear attention whose state fades), `mlstm` (that, and a normaliser of key_dim beside the state),
+    `selective` (Mamba 1: every channel a head of width 1), `ssd` (Mamba 2), `delta` (the old value of the key is read
+    and taken out before the new one is written). `chunk` is how many positions a kernel takes at once; `groups` is
+    how many sets of keys and queries there are where heads share them.
+    """
+
+    kind: ClassVar[str] = "scan"
     heads: int
     key_dim: int
     value_dim: int
+    rule: str = "decay"
+    chunk: int = 256
+    groups: int | None = None
 
     @property
     def state_elements(self) -> int:
         """Elements of the state one sequence leaves behind."""
-        return self.heads * self.key_dim * self.value_dim
+        return self.heads * self.key_dim * self.state_width
+
+    @property
+    def state_width(self) -> int:
+        """Columns of a head's state: the value's, and the normaliser's where there is one."""
+        return self.value_dim + int(self.rule == "mlstm")
+
+    @property
+    def read_width(self) -> int:
+        """Elements of queries, keys and values a position brings."""
+        return 2 * (self.groups or self.heads) * self.key_dim + self.heads * self.value_dim
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearAttention(Scan):
+    """Linear attention and the delta rule: lightning, RetNet, GLA, mLSTM, gated delta nets, KDA."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateSpace(Scan):
+    """Selective state spaces: Mamba 1 (arXiv:2312.00752) and Mamba 2 (arXiv:2405.21060); key_dim is their N."""
+
+    rule: str = "ssd"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalConv(Layer):
+    """A short convolution over the positions of a stream, each seeing itself and the `kernel` − 1 before it."""
+
+    kind: ClassVar[str] = "conv"
+    channels: int
+    kernel: int
+    groups: int | None = None
+    bias: bool = False
+
+    @property
+    def inputs_each(self) -> int:
+        """Channels that one output channel sees: 1 where it is depthwise."""
+        return 1 if self.groups is None else self.channels // self.groups
+
+    @property
+    def weight_params(self) -> int:
+        """Elements of the kernels."""
+        return self.channels * self.inputs_each * self.kernel
+
+    @property
+    def params(self) -> int:
+        """Kernels and bias."""
+        return self.weight_params + (self.channels if self.bias else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockLinear(Layer):
+    """A block-diagonal matrix: `blocks` of equal size, each on its own part of the input."""
+
+    kind: ClassVar[str] = "linear"
+    in_features: int
+    out_features: int
+    blocks: int
+    bias: bool = False
+
+    @property
+    def weight_params(self) -> int:
+        """Elements of all blocks."""
+        return self.in_features // self.blocks * self.out_features
+
+    @property
+    def params(self) -> int:
+        """Blocks and bias."""
+        return self.weight_params + (self.out_features if self.bias else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptState(Layer):
+    """What a sequence keeps between tokens beside keys, values and scans' states: no parameters, no products."""
+
+    kind: ClassVar[str] = "state"
+    elements: int
+    fp32: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

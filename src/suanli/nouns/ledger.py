@@ -88,6 +88,11 @@ class Ledger:
         return self.flops(column="hardware_flops")
 
     @property
+    def scan_flops(self) -> int:
+        """FLOPs of scans, counted as recurrences: what others may count otherwise or leave out."""
+        return sum(row.model_flops for row in self.rows if row.kind == "scan")
+
+    @property
     def params(self) -> int:
         """Parameters of all rows."""
         return sum(row.params for row in self.rows)

@@ -8,7 +8,21 @@ from typing import Any
 from suanli.errors import ConfigError, Fault, nearest_names
 from suanli.nouns.arch import Arch
 from suanli.readers.config import Config, brief
-from suanli.readers.hf import bert_like, encoder_decoder, gpt_like, llama_like, mixtures, resnet, vision
+from suanli.readers.hf import (
+    bert_like,
+    encoder_decoder,
+    gpt_like,
+    hybrids,
+    lfm,
+    linear_attention,
+    llama_like,
+    mamba,
+    mixtures,
+    resnet,
+    vision,
+    zamba,
+    zaya,
+)
 
 READERS: dict[str, Callable[[Config, str], Arch]] = {
     **llama_like.FAMILIES,
@@ -18,6 +32,12 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
     **encoder_decoder.FAMILIES,
     **vision.FAMILIES,
     **resnet.FAMILIES,
+    **mamba.FAMILIES,
+    **linear_attention.FAMILIES,
+    **hybrids.FAMILIES,
+    **zamba.FAMILIES,
+    **lfm.FAMILIES,
+    **zaya.FAMILIES,
 }
 
 

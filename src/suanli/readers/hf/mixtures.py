@@ -220,7 +220,13 @@ def read_minimax(config: Config, name: str) -> Arch:
     width, at, traits = widths.heads * widths.head_dim, "self_attn", Traits()
     lightning: tuple[Node, ...] = (
         Linear(name=f"{at}.qkv_proj", in_features=widths.hidden, out_features=3 * width),
-        LinearAttention(name=f"{at}.attention", heads=widths.heads, key_dim=widths.head_dim, value_dim=widths.head_dim),
+        LinearAttention(
+            name=f"{at}.attention",
+            heads=widths.heads,
+            key_dim=widths.head_dim,
+            value_dim=widths.head_dim,
+            chunk=config.whole("block_size", default=256),
+        ),
         norm(f"{at}.norm", width),
         Linear(name=f"{at}.output_gate", in_features=widths.hidden, out_features=width),
         Linear(name=f"{at}.out_proj", in_features=width, out_features=widths.hidden),
