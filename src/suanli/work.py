@@ -128,6 +128,8 @@ def attended_pairs(layer: Attention, queries: int, keys: int, rule: str) -> Prod
     """Pairs of one sequence under a convention's rule: the only place that knows masks."""
     if rule == "none":
         return NOTHING
+    if layer.keys is not None:
+        return product(counting.full_pairs, queries=queries, keys=layer.keys)
     if rule == "half":
         return product(counting.half_pairs, queries=queries, keys=keys)
     if rule == "full":
