@@ -20,11 +20,14 @@ SAMPLE = "sample"  # one position for each sequence or image
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """A kind of position. `length` None means the workload's sequence length; `decodes` grows by one in decode."""
+    """A kind of position. `length` None means the workload's sequence length; `decodes` grows by one in decode;
+    positions that exist `once` are the same for every sample of the batch (relative positions, prompts).
+    """
 
     name: str
     length: int | None = None
     decodes: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

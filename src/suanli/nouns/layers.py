@@ -123,7 +123,8 @@ class Buffer(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Attention(Layer):
-    """QKᵀ and AV. `mask`: `causal` or `full`; `window` and `chunk` limit how far back a position sees.
+    """QKᵀ and AV. `mask`: `causal`, `full` or `band`; `window` and `chunk` limit how far back a position sees, in a
+    band how far to either side.
 
     `latent_dim` is what one position leaves in the cache when keys and values are kept compressed (MLA).
     `key_stream` is set for cross-attention. `keys` is set where a query meets that many keys whatever the mask: windows

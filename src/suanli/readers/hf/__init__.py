@@ -8,7 +8,7 @@ from typing import Any
 from suanli.errors import ConfigError, Fault, nearest_names
 from suanli.nouns.arch import Arch
 from suanli.readers.config import Config, brief
-from suanli.readers.hf import bert_like, encoder_decoder, encoders, gpt_like, llama_like, mixtures, resnet, vision
+from suanli.readers.hf import bert_like, encoder_decoder, encoders, encoders_own, encoders_rotary, gpt_like, llama_like, mixtures, resnet, seq2seq, t5_like, vision
 
 READERS: dict[str, Callable[[Config, str], Arch]] = {
     **llama_like.FAMILIES,
@@ -16,7 +16,11 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
     **mixtures.FAMILIES,
     **bert_like.FAMILIES,
     **encoders.FAMILIES,
+    **encoders_own.FAMILIES,
+    **encoders_rotary.FAMILIES,
     **encoder_decoder.FAMILIES,
+    **seq2seq.FAMILIES,
+    **t5_like.FAMILIES,
     **vision.FAMILIES,
     **resnet.FAMILIES,
 }
