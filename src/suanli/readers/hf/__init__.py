@@ -8,24 +8,16 @@ from typing import Any
 from suanli.errors import ConfigError, Fault, nearest_names
 from suanli.nouns.arch import Arch
 from suanli.readers.config import Config, brief
-from suanli.readers.hf import bert_like, encoder_decoder, encoders, encoders_own, encoders_rotary, gpt_like, llama_like, mixtures, resnet, seq2seq, sound, speech, stages, t5_like, vision, vit_like
+from suanli.readers.hf import bert_like, encoder_decoder, gpt_like, llama_like, mixtures, not_causal, resnet, vision
 
 READERS: dict[str, Callable[[Config, str], Arch]] = {
     **llama_like.FAMILIES,
     **gpt_like.FAMILIES,
     **mixtures.FAMILIES,
     **bert_like.FAMILIES,
-    **encoders.FAMILIES,
-    **encoders_own.FAMILIES,
-    **encoders_rotary.FAMILIES,
+    **not_causal.FAMILIES,
     **encoder_decoder.FAMILIES,
-    **seq2seq.FAMILIES,
-    **sound.FAMILIES,
-    **speech.FAMILIES,
-    **stages.FAMILIES,
-    **t5_like.FAMILIES,
     **vision.FAMILIES,
-    **vit_like.FAMILIES,
     **resnet.FAMILIES,
 }
 

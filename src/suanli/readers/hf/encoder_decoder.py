@@ -10,9 +10,7 @@ from suanli.readers.config import Config, StandIn
 ENCODER = "encoder"
 
 
-def shape_of(
-    layers: int, hidden: int, heads: int, head_dim: int, ffn: int, vocab: int, gated: bool = False
-) -> Shape:
+def shape_of(layers: int, hidden: int, heads: int, head_dim: int, ffn: int, vocab: int, gated: bool = False) -> Shape:
     """The letters of the formulas; layers of both sides together."""
     return Shape(
         num_layers=layers,

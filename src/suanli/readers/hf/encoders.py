@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from suanli.nouns.arch import SAMPLE, TOKENS, Arch, Module, Stream
 from suanli.nouns.layers import Conv, Embedding, Linear, Norm, Opaque, Parameter
-from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dotted, dropped, mlp, norm, stack
+from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm, stack
 from suanli.readers.config import Config
 from suanli.readers.hf.common import Widths, read_widths
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from suanli.nouns.arch import Arch, Module, Stream
 from suanli.nouns.layers import Attention, Elementwise, Embedding, Linear, Parameter
-from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, mlp, norm, stack
+from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, norm, stack
 from suanli.readers.config import Config
 from suanli.readers.hf.common import Widths, read_widths
 from suanli.readers.hf.encoders import (
-    BERT_ATTENTION,
     BERT_MLP,
     CLS,
     LM,

@@ -42,7 +42,7 @@ def read_modernbert(config: Config, name: str) -> Arch:
         before = () if first else (norm("attn_norm", h, kind),)
         return (*before, *attention(spec), norm("mlp_norm", h, kind), gate_up, down)
 
-    nodes = (
+    nodes: tuple[Node, ...] = (
         Embedding(name="model.embeddings.tok_embeddings", num=vocab, dim=h),
         norm("model.embeddings.norm", h, kind),
         *stack("model.layers", [(i == 0, kind) for i, kind in enumerate(kinds)], make),

@@ -10,7 +10,7 @@ from math import prod
 
 from suanli.nouns.arch import SAMPLE, Arch, Module, Stream
 from suanli.nouns.layers import Attention, Buffer, Conv, Elementwise, Linear, Norm, Parameter
-from suanli.readers.blocks import Node, norm
+from suanli.readers.blocks import Node, dotted, norm
 from suanli.readers.config import Config
 from suanli.readers.hf.resnet import conv_out
 from suanli.readers.hf.vision import image_size, labels_of
@@ -72,8 +72,8 @@ class Net:
     ) -> None:  # fmt: skip
         """A convolution without bias and its batch norm, named as in ResNet unless `at` says."""
         conv, normed = at or ("convolution", "normalization")
-        self.conv(f"{name}.{conv}", width, kernel, stride, groups=groups, padding=padding, out=out)
-        self.batch_norm(f"{name}.{normed}")
+        self.conv(dotted(name, conv), width, kernel, stride, groups=groups, padding=padding, out=out)
+        self.batch_norm(dotted(name, normed))
 
     def pool(self, size: Size) -> None:
         """A pooling that leaves a map of another size."""

@@ -6,7 +6,7 @@ from suanli.nouns.arch import SAMPLE, Arch, Module
 from suanli.nouns.layers import Buffer, Conv, Elementwise, Linear
 from suanli.readers.blocks import Node, norm
 from suanli.readers.config import Config
-from suanli.readers.hf.vision import labels_of, image_size
+from suanli.readers.hf.vision import image_size, labels_of
 
 Size = tuple[int, ...]
 

@@ -80,9 +80,7 @@ def read_bart_like(config: Config, name: str, family: Bart) -> Arch:
         Linear(name=family.head, in_features=h, out_features=target, role="lm_head", tied=family.tied),
         *((Buffer(name="final_logits_bias", shape=(1, target)),) if family.logits_bias else ()),
     )
-    return two_streams(
-        name, children, shape_of(layers + decoder_layers, h, heads, h // heads, ffn, target), positions
-    )
+    return two_streams(name, children, shape_of(layers + decoder_layers, h, heads, h // heads, ffn, target), positions)
 
 
 def two_streams(name: str, children: tuple[Node, ...], shape: Shape, positions: int | None) -> Arch:
@@ -153,23 +151,21 @@ def read_prophetnet(config: Config, name: str) -> Arch:
     )
     # the stream of tokens attends to itself; each further one to that and to itself
     pairs = Module(name="", children=(core,), repeats=1 + 2 * grams)
-    decoder_layer = (
+    decoder_layer: tuple[Node, ...] = (
         Module(name="", repeats=runs, children=(*projections, relative)),
         pairs,
         Module(name="", repeats=runs, children=(out, norm("self_attn_layer_norm", h, "layer"), query)),
         crossing,
-        Module(
-            name="", repeats=runs, children=(*rest, norm("cross_attn_layer_norm", h, "layer"), *feed(decoder_ffn))
-        ),
+        Module(name="", repeats=runs, children=(*rest, norm("cross_attn_layer_norm", h, "layer"), *feed(decoder_ffn))),
     )
     at = "prophetnet"
-    encoder = (
+    encoder: tuple[Node, ...] = (
         Embedding(name=f"{at}.word_embeddings", num=vocab, dim=h),
         Embedding(name=f"{at}.encoder.position_embeddings", num=rows, dim=h, role="position"),
         norm(f"{at}.encoder.embeddings_layer_norm", h, "layer"),
         *stack(f"{at}.encoder.layers", (0,) * layers, lambda _: encoder_layer),
     )
-    children = (
+    children: tuple[Node, ...] = (
         Module(name="", stream=ENCODER, children=encoder),
         Embedding(name=f"{at}.decoder.word_embeddings", num=vocab, dim=h, tied=True),
         Embedding(name=f"{at}.decoder.position_embeddings", num=rows, dim=h, role="position"),

@@ -52,7 +52,8 @@ def wave_convs(config: Config, at: str, *, all_normed: bool = False) -> Track:
         return Track((), 1)
     every = all_normed or config.choice("feat_extract_norm", ("group", "layer"), "group") == "layer"
     bias = config.flag("conv_bias", default=False)
-    size, c_in = (config.whole("audio_samples", default=TEN_SECONDS),), 1
+    size: tuple[int, ...] = (config.whole("audio_samples", default=TEN_SECONDS),)
+    c_in = 1
     nodes: list[Node] = []
     for i, (dim, stride, kernel) in enumerate(zip(dims, strides, kernels, strict=True)):
         out = conv_out(size, kernel, stride, 0)
@@ -211,7 +212,7 @@ def read_sew(config: Config, name: str) -> Arch:
     fewer = min(places.frames, waves.frames // squeeze)
     project = Linear(name="sew.feature_projection", in_features=width, out_features=h, bias=True)
     up = Linear(name="sew.encoder.upsample.projection", in_features=h, out_features=h * squeeze, bias=True)
-    squeezed = (
+    squeezed: tuple[Node, ...] = (
         norm("sew.encoder.layer_norm", h, "layer"),
         *stack("sew.encoder.layers", (0,) * widths.layers, lambda _: inner),
         up,
@@ -274,7 +275,7 @@ def read_w2v_bert(config: Config, name: str) -> Arch:
     masked, last = mask_vector(config, base, h), classifier(config, widths)
     config.check()
     table = Embedding(name="self_attn.distance_embedding", num=reach, dim=widths.head_dim, role="position")
-    attend = (table, *full(widths, CONFORMER_ATTENTION), _scores(widths, "self_attn.distances"))
+    attend: tuple[Node, ...] = (table, *full(widths, CONFORMER_ATTENTION), _scores(widths, "self_attn.distances"))
     inner = conformer_layer(widths, taps, attend, "depthwise_layer_norm")
     nodes = (
         norm(f"{base}.feature_projection.layer_norm", width, "layer"),
@@ -299,9 +300,7 @@ def read_w2v_conformer(config: Config, name: str) -> Arch:
     masked, last = mask_vector(config, base, h), classifier(config, widths)
     config.check()
     distances = Linear(name="self_attn.linear_pos", in_features=h, out_features=h)
-    biases = tuple(
-        Parameter(name=f"self_attn.pos_bias_{each}", shape=(widths.heads, widths.head_dim)) for each in "uv"
-    )
+    biases = tuple(Parameter(name=f"self_attn.pos_bias_{each}", shape=(widths.heads, widths.head_dim)) for each in "uv")
     moved = (
         Module(name="", stream=RELATIVE, children=(distances,)),
         *biases,

@@ -52,8 +52,11 @@ def read_speech_to_text(config: Config, name: str) -> Arch:
         inner = bart_layer(h, n, f, mask="causal" if cross else "full", cross=cross, pre_norm=True)
         return (*stack(f"{at}.layers", (0,) * count, lambda _: inner), norm(f"{at}.layer_norm", h, "layer"))
 
-    encoder = (Module(name="", stream=SAMPLE, children=tuple(convs)), *side("model.encoder", layers, heads, ffn, False))
-    children = (
+    encoder: tuple[Node, ...] = (
+        Module(name="", stream=SAMPLE, children=tuple(convs)),
+        *side("model.encoder", layers, heads, ffn, False),
+    )
+    children: tuple[Node, ...] = (
         Module(name="", stream=ENCODER, children=encoder),
         Embedding(name="model.decoder.embed_tokens", num=vocab, dim=h),
         *side("model.decoder", decoder_layers, decoder_heads, decoder_ffn, True),
@@ -109,12 +112,12 @@ def read_moonshine(config: Config, name: str) -> Arch:
         Linear(name="mlp.fc1", in_features=h, out_features=2 * ffn, bias=True),
         Linear(name="mlp.fc2", in_features=ffn, out_features=h, bias=True),
     )
-    encoder = (
+    encoder: tuple[Node, ...] = (
         Module(name="", stream=SAMPLE, children=(*convs, norm(f"{at}.groupnorm", h, "layer"))),
         *stack(f"{at}.layers", (0,) * layers, lambda _: inner),
         plain(f"{at}.layer_norm"),
     )
-    children = (
+    children: tuple[Node, ...] = (
         Module(name="", stream=ENCODER, children=encoder),
         Embedding(name="model.decoder.embed_tokens", num=vocab, dim=h),
         *stack("model.decoder.layers", (0,) * decoder_layers, lambda _: outer),
@@ -162,7 +165,7 @@ def read_speecht5(config: Config, name: str) -> Arch:
         *feed(decoder_ffn),
     )
     table = Embedding(name=f"{at}.embed_positions.pe_k", num=2 * reach, dim=h // heads, role="position")
-    encoder = (
+    encoder: tuple[Node, ...] = (
         *waves.nodes,
         norm(f"{prenet}.feature_projection.layer_norm", width, "layer"),
         Linear(name=f"{prenet}.feature_projection.projection", in_features=width, out_features=h, bias=True),
@@ -172,7 +175,7 @@ def read_speecht5(config: Config, name: str) -> Arch:
         Module(name="", stream=RELATIVE, children=(table,)),
         *stack(f"{at}.layers", (0,) * layers, lambda _: inner),
     )
-    children = (
+    children: tuple[Node, ...] = (
         Module(name="", stream=ENCODER, children=encoder),
         Embedding(name="speecht5.decoder.prenet.embed_tokens", num=vocab, dim=h),
         *stack("speecht5.decoder.wrapped_decoder.layers", (0,) * decoder_layers, lambda _: outer),

@@ -1,4 +1,4 @@
-"""Vision transformers in stages: Swin with its windows; PVT and SegFormer, whose keys are fewer; ConvNeXt, PoolFormer."""
+"""Nets in stages: Swin with its windows, PVT and SegFormer with fewer keys, ConvNeXt, PoolFormer."""
 
 from __future__ import annotations
 

@@ -154,7 +154,12 @@ def _probe(n: Numbers, at: str) -> tuple[Node, ...]:
         key_stream=PATCHES,
     )  # fmt: skip
     out = Linear(name=f"{at}.attention.out_proj", in_features=h, out_features=h, bias=True)
-    rest = (core, out, norm(f"{at}.layernorm", h, "layer"), *mlp(h, n.ffn, at=f"{at}.mlp", names=("fc1", "fc2"), bias=True))  # fmt: skip
+    rest = (
+        core,
+        out,
+        norm(f"{at}.layernorm", h, "layer"),
+        *mlp(h, n.ffn, at=f"{at}.mlp", names=("fc1", "fc2"), bias=True),
+    )
     return (one, weights, bias, both, Module(name="", stream=SAMPLE, children=rest))
 
 
@@ -178,7 +183,9 @@ def read_vit_like(config: Config, name: str, family: Vit) -> Arch:
     return picture_arch(name, tuple(nodes), n, length)
 
 
-def picture_arch(name: str, nodes: tuple[Node, ...], n: Numbers, length: int, task: str = "image-classification") -> Arch:
+def picture_arch(
+    name: str, nodes: tuple[Node, ...], n: Numbers, length: int, task: str = "image-classification"
+) -> Arch:
     """One stream of patches with their tokens."""
     shape = Shape(
         num_layers=n.layers, hidden=n.hidden, heads=n.heads, kv_heads=n.heads, head_dim=max(1, n.hidden // n.heads),
