@@ -229,7 +229,8 @@ def read_efficientnet(config: Config, name: str) -> Arch:
         net.channels = wide(c_in)
         for j in range(math.ceil(deeper * repeat)):
             step, adjust = stride if j == 0 else 1, index not in odd
-            make = lambda c=wide(c_out), k=kernel, s=step, r=ratio, a=adjust: block(c, k, s, r, a)  # noqa: E731
+            width = wide(c_out)
+            make = lambda c=width, k=kernel, s=step, r=ratio, a=adjust: block(c, k, s, r, a)  # noqa: E731
             net.block("efficientnet.encoder.blocks", make, index)
             index += 1
     net.conv_norm("efficientnet.encoder", wide(1280), 1, at=("top_conv", "top_bn"))

@@ -41,7 +41,7 @@ def nothing(config: Config, widths: Widths) -> tuple[Node, ...]:  # noqa: ARG001
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
-    """A family. Norms are named by where they stand; `tables` and `mapped` add to the embedding, `ending` to a layer."""
+    """A family. Norms are named by where they stand; `tables`, `mapped` add to the embedding, `ending` to a layer."""
 
     base: str
     layers: str = "encoder.layer"

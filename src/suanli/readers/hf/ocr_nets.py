@@ -44,7 +44,7 @@ def read_pp_lcnet(config: Config, name: str) -> Arch:
     net.conv_norm("encoder.convolution", divisible(stem * scale, divisor), 3, stride)
     for i, stage in enumerate(stages):
         for j, row in enumerate(stage):
-            net.block(f"encoder.blocks.{i}.layers", lambda r=row: layer(*r), j)  # type: ignore[misc]
+            net.block(f"encoder.blocks.{i}.layers", lambda r=row: layer(*r), j)
     net.pool((1, 1))
     net.conv("last_convolution", last, 1)
     net.head("head", labels)

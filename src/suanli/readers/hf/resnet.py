@@ -58,7 +58,7 @@ def read_resnet(config: Config, name: str) -> Arch:
     first_stride_in_1x1 = config.flag("downsample_in_bottleneck", default=False)
     downsample_first = config.flag("downsample_in_first_stage", default=False)
     stem = config.whole("embedding_size", default=64)
-    labels = config.maybe("numlabels_of") or labels_of(config) or 2
+    labels = config.maybe("num_labels") or labels_of(config) or 2
     size: Size = image_size(config)
     config.check()
     nodes, size = _conv_norm(

@@ -306,7 +306,7 @@ def read_w2v_conformer(config: Config, name: str) -> Arch:
         *biases,
         _scores(widths, "self_attn.distances", RELATIVE),
     )
-    attend = (*full(widths, CONFORMER_ATTENTION), *(moved if relative else ()))
+    attend: tuple[Node, ...] = (*full(widths, CONFORMER_ATTENTION), *(moved if relative else ()))
     inner = conformer_layer(widths, taps, attend, "batch_norm")
     held = sum(leaf.params for module in places if isinstance(module, Module) for leaf in module.children
                if isinstance(leaf, Conv | Parameter))  # fmt: skip
