@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from suanli.nouns.arch import Arch
@@ -44,7 +45,7 @@ def read_pp_lcnet(config: Config, name: str) -> Arch:
     net.conv_norm("encoder.convolution", divisible(stem * scale, divisor), 3, stride)
     for i, stage in enumerate(stages):
         for j, row in enumerate(stage):
-            net.block(f"encoder.blocks.{i}.layers", lambda r=row: layer(*r), j)
+            net.block(f"encoder.blocks.{i}.layers", partial(layer, *row), j)
     net.pool((1, 1))
     net.conv("last_convolution", last, 1)
     net.head("head", labels)
@@ -125,7 +126,7 @@ def read_hgnet(config: Config, name: str) -> Arch:
     net.channels = 2 * one
     net.conv_norm(f"{at}.stem3", one, 3, steps[3])
     net.conv_norm(f"{at}.stem4", stem[2], 1, steps[4])
-    for i, row in enumerate(zip(*lists, *flags, strict=True)):  # type: ignore[arg-type]
+    for i, row in enumerate(zip(*lists, *flags, strict=True)):
         c_in, middle, c_out, blocks, stride, kernel, count, down, light = row
         net.channels = c_in
         if down:

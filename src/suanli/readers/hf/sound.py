@@ -301,7 +301,7 @@ def read_w2v_conformer(config: Config, name: str) -> Arch:
     config.check()
     distances = Linear(name="self_attn.linear_pos", in_features=h, out_features=h)
     biases = tuple(Parameter(name=f"self_attn.pos_bias_{each}", shape=(widths.heads, widths.head_dim)) for each in "uv")
-    moved = (
+    moved: tuple[Node, ...] = (
         Module(name="", stream=RELATIVE, children=(distances,)),
         *biases,
         _scores(widths, "self_attn.distances", RELATIVE),
