@@ -20,7 +20,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 def _leaves(node: Module | Layer, at: str) -> Iterator[tuple[str, int]]:
     if isinstance(node, Layer):
-        yield f"{at}.{node.name}".lstrip("."), node.params
+        yield f"{at}.{node.name}".strip("."), node.params
         return
     for place in [""] if node.indices is None else [f".{index}" for index in node.indices]:
         here = f"{at}.{node.name}{place}".strip(".") if node.name else at

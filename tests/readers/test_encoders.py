@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from suanli.errors import ConfigError
-from suanli.readers.hf import encoders, encoders_own, encoders_rotary, read_hf_config
+from suanli.readers.hf import encoders, encoders_other, encoders_own, encoders_rotary, read_hf_config
 
 pytestmark = pytest.mark.torch
 
@@ -19,11 +19,16 @@ SMALL = {
 GROUPED = SMALL | {"num_key_value_heads": 2, "pad_token_id": 0}
 TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
 MIXED = {"layer_types": ["full_attention", "sliding_attention", "sliding_attention"]}
+XLM = {
+    "vocab_size": 96, "emb_dim": 72, "n_layers": 3, "n_heads": 6, "max_position_embeddings": 64, "n_langs": 3,
+}  # fmt: skip
+MOBILE = SMALL | {"embedding_size": 24, "intra_bottleneck_size": 48}
 RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
 
 CLASSES = {
     "albert": "AlbertForMaskedLM", "camembert": "CamembertForMaskedLM", "convbert": "ConvBertForMaskedLM",
     "data2vec-text": "Data2VecTextForMaskedLM", "deberta": "DebertaForMaskedLM", "deberta-v2": "DebertaV2ForMaskedLM",
+    "flaubert": "FlaubertWithLMHeadModel", "xlm": "XLMWithLMHeadModel", "mobilebert": "MobileBertForMaskedLM",
     "ernie": "ErnieForMaskedLM", "esm": "EsmForMaskedLM", "esmc": "EsmcForMaskedLM",
     "eurobert": "EuroBertForMaskedLM", "fnet": "FNetForMaskedLM", "gte": "GteForMaskedLM", "ibert": "IBertForMaskedLM",
     "jina_embeddings_v3": "JinaEmbeddingsV3ForMaskedLM", "layoutlm": "LayoutLMForMaskedLM", "luke": "LukeForMaskedLM",
@@ -79,13 +84,18 @@ ODD: list[tuple[str, dict[str, Any]]] = [
     ("xlm-roberta", SMALL),
     ("xlm-roberta-xl", SMALL),
     ("xmod", SMALL | {"languages": ["a", "b"], "default_language": "a", "adapter_layer_norm": True, "pre_norm": True}),
+    ("xlm", XLM),
+    ("flaubert", XLM | {"n_langs": 1}),
+    ("mobilebert", MOBILE | {"num_feedforward_networks": 2}),
+    ("mobilebert", MOBILE | {"use_bottleneck_attention": True, "trigram_input": False}),
+    ("mobilebert", MOBILE | {"use_bottleneck": False, "num_feedforward_networks": 1}),
     ("yoso", SMALL),
 ]  # fmt: skip
 FOUR_DIMENSIONS = {
     "squeezebert", "convbert", "ibert", "luke", "megatron-bert", "nystromformer", "rembert", "roformer", "tapas"
 }  # fmt: skip
 ONES = {"deberta-v2", "layoutlm", "yoso"}
-VALUES_SEEN = {"deberta", "xmod"}  # these look at values, which meta tensors have not
+VALUES_SEEN = {"deberta", "flaubert", "xlm", "xmod"}  # these look at values, which meta tensors have not
 WIDE = {"deberta", "fnet"}  # these do not run in bfloat16
 
 
@@ -114,7 +124,7 @@ def test_default_config(model_type: str, agrees: Callable[..., None]) -> None:
 
 
 def test_every_family_has_cases() -> None:
-    families = {**encoders.FAMILIES, **encoders_own.FAMILIES, **encoders_rotary.FAMILIES}
+    families = {**encoders.FAMILIES, **encoders_other.FAMILIES, **encoders_own.FAMILIES, **encoders_rotary.FAMILIES}
     assert {model_type for model_type, _ in ODD} == set(CLASSES) == set(families)
 
 

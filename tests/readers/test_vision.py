@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from suanli.errors import ConfigError
-from suanli.readers.hf import convnets, ocr_nets, read_hf_config, stages, vit_like
+from suanli.readers.hf import convnets, mixed_nets, ocr_nets, read_hf_config, stages, vit_like
 
 pytestmark = pytest.mark.torch
 
@@ -51,9 +51,12 @@ CLASSES = {
     "regnet": "RegNetForImageClassification", "segformer": "SegformerForImageClassification",
     "siglip": "SiglipForImageClassification", "swin": "SwinForImageClassification",
     "swinv2": "Swinv2ForImageClassification", "textnet": "TextNetForImageClassification",
-    "vit_msn": "ViTMSNForImageClassification",
+    "vit_msn": "ViTMSNForImageClassification", "mobilevit": "MobileViTForImageClassification",
+    "mobilevitv2": "MobileViTV2ForImageClassification", "cvt": "CvtForImageClassification",
+    "levit": "LevitForImageClassification", "swiftformer": "SwiftFormerForImageClassification",
+    "hiera": "HieraForImageClassification",
 }  # fmt: skip
-DEFAULT_SIZES = {"efficientnet": (600, 600), "textnet": (640, 640)}
+DEFAULT_SIZES = {"efficientnet": (600, 600), "textnet": (640, 640), "mobilevit": (256, 256)}
 SECOND_SIZES = {  # a picture other than the config's, where the class takes one
     "regnet": (200, 257), "convnext": (192, 256), "poolformer": (200, 256), "mobilenet_v2": (192, 256),
     "segformer": (192, 256), "hgnet_v2": (192, 256), "bit": (192, 256),
@@ -122,6 +125,42 @@ ODD: list[tuple[str, dict[str, Any], tuple[int, int]]] = [
     ),
     ("hgnet_v2", SEVEN, (65, 72)),
     ("focalnet", FOCAL, (64, 64)),
+    (
+        "mobilevit",
+        SEVEN
+        | {"hidden_sizes": [24, 32, 40], "neck_hidden_sizes": [8, 16, 24, 32, 40, 48, 64], "output_stride": 16,
+           "mlp_ratio": 1.5, "qkv_bias": False},
+        (72, 100),
+    ),
+    ("mobilevitv2", SEVEN | {"width_multiplier": 0.5, "n_attn_blocks": [1, 2, 1], "output_stride": 8}, (64, 96)),
+    (
+        "cvt",
+        SEVEN
+        | {"depth": [1, 2, 3], "embed_dim": [24, 48, 72], "num_heads": [1, 2, 3], "mlp_ratio": [2.0, 3.0, 2.0],
+           "qkv_bias": [True, False, True]},
+        (65, 100),
+    ),
+    (
+        "levit",
+        SEVEN
+        | {"image_size": 96, "hidden_sizes": [64, 96, 128], "num_attention_heads": [2, 3, 4], "depths": [1, 2, 1],
+           "key_dim": [16, 16, 16], "mlp_ratio": [3, 2, 2], "attention_ratio": [2, 3, 2]},
+        (96, 96),
+    ),
+    (
+        "swiftformer",
+        SEVEN
+        | {"depths": [2, 1], "embed_dims": [24, 40], "downsamples": [True, True], "mlp_ratio": 3,
+           "use_layer_scale": False},
+        (65, 100),
+    ),
+    (
+        "hiera",
+        SEVEN
+        | {"image_size": [64, 128], "depths": [1, 2], "num_heads": [2, 4], "embed_dim": 24, "num_query_pool": 1,
+           "masked_unit_size": [4, 4], "masked_unit_attention": [True, False], "mlp_ratio": 3.0},
+        (64, 128),
+    ),
 ]  # fmt: skip
 
 
@@ -149,7 +188,7 @@ def test_default_config(model_type: str, agrees: Callable[..., None]) -> None:
 
 
 def test_every_family_has_cases() -> None:
-    families = {**vit_like.FAMILIES, **stages.FAMILIES, **convnets.FAMILIES, **ocr_nets.FAMILIES}
+    families = {**vit_like.FAMILIES, **stages.FAMILIES, **convnets.FAMILIES, **ocr_nets.FAMILIES, **mixed_nets.FAMILIES}
     assert {model_type for model_type, *_ in ODD} == set(CLASSES) == set(families)
 
 

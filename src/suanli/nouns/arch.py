@@ -170,7 +170,7 @@ class Arch:
 
 def _walk(node: Module | Layer, path: str, copies: int, repeats: int, stream: str, block: str) -> Iterator[Placed]:
     if isinstance(node, Layer):
-        yield Placed(f"{path}.{node.name}".lstrip("."), node, copies * repeats, stream, block, repeats)
+        yield Placed(f"{path}.{node.name}".strip("."), node, copies * repeats, stream, block, repeats)
         return
     here = f"{path}.{node.label}".strip(".")
     copies, repeats = copies * node.times, repeats * node.repeats

@@ -159,12 +159,18 @@ def per_stage(config: Config, *names: str) -> list[tuple[int, ...]]:
     return [each or () for each in lists]
 
 
-def attend(name: str, heads: int, width: int, *, keys: int | None = None, key_stream: str | None = None) -> Attention:
-    """All positions with all, or with `keys` of their window, or with those of another map."""
+def attend(
+    name: str, heads: int, width: int, *, keys: int | None = None, key_stream: str | None = None,
+    values: int | None = None, keys_width: int | None = None,
+) -> Attention:  # fmt: skip
+    """All positions with all, or with `keys` of their window, or with those of another map. Heads are as wide as they
+    divide `width`, unless their keys or `values` are said to be of another width (0: not multiplied here).
+    """
     d = max(1, width // heads)
     return Attention(
-        name=name, heads=heads, kv_heads=heads, qk_dim=d, v_dim=d, mask="full", keys=keys, key_stream=key_stream
-    )
+        name=name, heads=heads, kv_heads=heads, qk_dim=d if keys_width is None else keys_width,
+        v_dim=d if values is None else values, mask="full", keys=keys, key_stream=key_stream,
+    )  # fmt: skip
 
 
 def linear(name: str, width: int, out: int, *, bias: bool = True) -> Linear:

@@ -9,8 +9,10 @@ from suanli.readers.config import Config
 from suanli.readers.hf import (
     convnets,
     encoders,
+    encoders_other,
     encoders_own,
     encoders_rotary,
+    mixed_nets,
     ocr_nets,
     seq2seq,
     sound,
@@ -23,6 +25,7 @@ from suanli.readers.hf import (
 FAMILIES: dict[str, Callable[[Config, str], Arch]] = {
     **encoders.FAMILIES,
     **encoders_own.FAMILIES,
+    **encoders_other.FAMILIES,
     **encoders_rotary.FAMILIES,
     **seq2seq.FAMILIES,
     **t5_like.FAMILIES,
@@ -32,4 +35,5 @@ FAMILIES: dict[str, Callable[[Config, str], Arch]] = {
     **stages.FAMILIES,
     **convnets.FAMILIES,
     **ocr_nets.FAMILIES,
+    **mixed_nets.FAMILIES,
 }
