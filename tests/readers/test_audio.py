@@ -9,6 +9,7 @@ import pytest
 
 from suanli.errors import ConfigError
 from suanli.readers.hf import read_hf_config, sound, speech
+from suanli.readers.hf.odd_ones import read_sew_d
 
 pytestmark = pytest.mark.torch
 
@@ -34,7 +35,7 @@ CLASSES = {
     "wav2vec2-bert": "Wav2Vec2BertForSequenceClassification",
     "audio-spectrogram-transformer": "ASTForAudioClassification",
     "speech_to_text": "Speech2TextForConditionalGeneration", "moonshine": "MoonshineForConditionalGeneration",
-    "speecht5": "SpeechT5ForSpeechToText",
+    "speecht5": "SpeechT5ForSpeechToText", "sew-d": "SEWDForSequenceClassification",
 }  # fmt: skip
 WRITERS = {"speech_to_text", "moonshine", "speecht5"}
 ODD: list[tuple[str, dict[str, Any], int]] = [
@@ -43,6 +44,14 @@ ODD: list[tuple[str, dict[str, Any], int]] = [
     ("data2vec-audio", WAVE | {"conv_pos_kernel_size": 5, "num_conv_pos_embeddings": 2}, 999),
     ("sew", WAVE | {"squeeze_factor": 3}, 999),
     ("sew", WAVE | {"num_conv_pos_embeddings": 8}, 2000),
+    ("sew-d", WAVE | {"squeeze_factor": 3, "position_buckets": 8}, 999),
+    (
+        "sew-d",
+        WAVE
+        | {"share_att_key": False, "position_buckets": -1, "max_relative_positions": 9, "pos_att_type": ["c2p"],
+           "norm_rel_ebd": "none"},
+        2000,
+    ),
     ("wav2vec2-conformer", WAVE | {"position_embeddings_type": "rotary", "conv_depthwise_kernel_size": 5}, 999),
     ("wav2vec2-conformer", WAVE | {"conv_depthwise_kernel_size": 5}, 2000),
     (
@@ -106,7 +115,8 @@ def check(agrees: Callable[..., None], model_type: str, values: dict[str, Any], 
         inputs["decoder_input_ids"] = ("S",)
     agrees(
         model_type, CLASSES[model_type], values, inputs, size=size,
-        lengths=(16, 29) if model_type in WRITERS else (16,), device="meta", dtype="bfloat16",
+        lengths=(16, 29) if model_type in WRITERS else (16,), device="cpu" if model_type == "sew-d" else "meta",
+        dtype="float32" if model_type == "sew-d" else "bfloat16",
     )  # fmt: skip
 
 
@@ -133,4 +143,5 @@ def test_what_is_not_read_is_refused(change: dict[str, Any]) -> None:
 
 
 def test_every_family_has_cases() -> None:
-    assert {model_type for model_type, *_ in ODD} == set(CLASSES) == set({**sound.FAMILIES, **speech.FAMILIES})
+    families = {**sound.FAMILIES, **speech.FAMILIES, "sew-d": read_sew_d}
+    assert {model_type for model_type, *_ in ODD} == set(CLASSES) == set(families)

@@ -206,3 +206,14 @@ def test_every_family_has_cases() -> None:
 def test_what_is_not_read_is_refused(model_type: str, values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         read_hf_config({"model_type": model_type, **values}, "refused")
+
+
+GPT = SEVEN | {"vocab_size": 96, "n_embd": 72, "n_layer": 3, "n_head": 6, "n_positions": 64, "n_inner": 104}
+
+
+@pytest.mark.parametrize("values", [GPT, pytest.param({}, marks=pytest.mark.full)], ids=["small", "default"])
+def test_imagegpt_reads_colours_one_after_another(values: dict[str, Any], agrees: Callable[..., None]) -> None:
+    agrees(
+        "imagegpt", "ImageGPTForImageClassification", values, {"input_ids": ("S",)}, size={}, lengths=(16, 29),
+        device="cpu", dtype="bfloat16",
+    )  # fmt: skip

@@ -270,7 +270,7 @@ def read_deberta_v2(config: Config, name: str) -> Arch:
     if width != h:
         config.fault("unsupported", "an embedding of another width is not read", "embedding_size")
     first = embeddings(config, family, widths, h)
-    parts = _deberta_layer(config, widths, relative)
+    parts = deberta_layer(config, widths, relative)
     taps, groups = config.whole("conv_kernel_size", default=0, low=0), config.whole("conv_groups", default=1)
     rescaled = "layer_norm" in str(config.values.get("norm_rel_ebd") or "none").lower()
     config.check()
@@ -288,7 +288,8 @@ def read_deberta_v2(config: Config, name: str) -> Arch:
     return encoder_arch(name, widths, tuple(nodes), streams=(Stream(name=RELATIVE, length=2 * span, once=True),))
 
 
-def _deberta_layer(config: Config, widths: Widths, relative: bool) -> tuple[Node, ...]:
+def deberta_layer(config: Config, widths: Widths, relative: bool) -> tuple[Node, ...]:
+    """Attention with scores of content with relative positions, each way that `pos_att_type` names."""
     h, at, n, d = widths.hidden, "attention.self", widths.heads, widths.head_dim
     names = AttentionNames(
         at="attention", q="self.query_proj", k="self.key_proj", v="self.value_proj", o="output.dense"

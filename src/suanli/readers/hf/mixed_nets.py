@@ -142,7 +142,7 @@ def read_cvt(config: Config, name: str) -> Arch:
     if any(len(each) != len(depths) for each in pads.values()):
         config.fault("contradiction", "paddings and strides are not one number a stage", "patch_padding")
     biases, tokens = (_flags(config, key, len(depths)) for key in ("qkv_bias", "cls_token"))
-    if set(config.values.get("qkv_projection_method") or ("dw_bn",)) != {"dw_bn"}:
+    if config.names("qkv_projection_method", len(depths), ("dw_bn", "avg", "linear")) != ("dw_bn",) * len(depths):
         config.fault("unsupported", "only depthwise projections are read", "qkv_projection_method")
     if set(pads["stride_q"]) - {1}:
         config.fault("unsupported", "strided queries are not read", "stride_q")
@@ -251,11 +251,10 @@ def read_levit(config: Config, name: str) -> Arch:
         config.fault("contradiction", "patch_size is not what the stem leaves", "patch_size", got=str(patch))
         config.check()
     for i, depth in enumerate(depths):
-        at, index = f"levit.encoder.stages.{i}.layers", 0
-        for _ in range(depth):
-            block(f"{at}.{index}", i)
-            mlp(f"{at}.{index + 1}", ratios[i])
-            index += 2
+        at, index = f"levit.encoder.stages.{i}.layers", 2 * depth
+        for each in range(0, index, 2):
+            block(f"{at}.{each}", i)
+            mlp(f"{at}.{each + 1}", ratios[i])
         if i < len(depths) - 1:
             ratio = subsample(f"{at}.{index}", tuple(int(each) for each in downs[i][1:]), widths[i + 1])
             mlp(f"{at}.{index + 1}", ratio)

@@ -14,6 +14,7 @@ from suanli.readers.hf import (
     encoders_rotary,
     mixed_nets,
     ocr_nets,
+    odd_ones,
     seq2seq,
     sound,
     speech,
@@ -36,4 +37,5 @@ FAMILIES: dict[str, Callable[[Config, str], Arch]] = {
     **convnets.FAMILIES,
     **ocr_nets.FAMILIES,
     **mixed_nets.FAMILIES,
+    **odd_ones.FAMILIES,
 }
