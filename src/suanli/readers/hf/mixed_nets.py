@@ -189,6 +189,14 @@ def _offsets(queries: int, keys: int, stride: int) -> int:
     return len({abs(q * stride - k) for q in range(queries) for k in range(keys)}) ** 2
 
 
+def _subsamples(config: Config) -> list[tuple[int, ...]]:
+    """Key width, heads, value ratio, MLP ratio and stride of each step between stages."""
+    value = config.values.get("down_ops")
+    rows = value if isinstance(value, list | tuple) else ()
+    found = [tuple(row[1:]) for row in rows if isinstance(row, list | tuple) and len(row) == 6]
+    return [row for row in found if all(type(each) is int and each > 0 for each in row)]
+
+
 def _levit_stem(net: Net, width: int, kernel: int, stride: int, padding: int) -> None:
     """Four convolutions, each twice as wide as the one before."""
     for i, part in enumerate((8, 4, 2, 1), 1):
@@ -204,7 +212,7 @@ def read_levit(config: Config, name: str) -> Arch:
     widths, all_heads, depths, dims, ratios, wider = per_stage(config, *keys)
     kernel, stride = config.whole("kernel_size", default=3), config.whole("stride", default=2)
     padding, patch = config.whole("padding", default=1, low=0), config.whole("patch_size", default=16, high=10_000)
-    downs = [each for each in config.values.get("down_ops") or () if isinstance(each, list | tuple) and len(each) == 6]
+    downs = _subsamples(config)
     if len(downs) < len(depths) - 1:
         config.fault("missing_key", "down_ops does not say how each stage is subsampled", "down_ops")
     side = net.size[0] // patch
@@ -256,7 +264,7 @@ def read_levit(config: Config, name: str) -> Arch:
             block(f"{at}.{each}", i)
             mlp(f"{at}.{each + 1}", ratios[i])
         if i < len(depths) - 1:
-            ratio = subsample(f"{at}.{index}", tuple(int(each) for each in downs[i][1:]), widths[i + 1])
+            ratio = subsample(f"{at}.{index}", downs[i], widths[i + 1])
             mlp(f"{at}.{index + 1}", ratio)
     net.add(plain_norm("classifier.batch_norm", net.channels))
     net.head("classifier.linear", labels)
