@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from suanli.errors import ConfigError
+from suanli.formulas.counting import band_pairs
 from suanli.readers.hf import encoders, encoders_other, encoders_own, encoders_rotary, read_hf_config
 
 pytestmark = pytest.mark.torch
@@ -150,3 +151,9 @@ def test_shared_layers_hold_their_weights_once_and_run_each_time() -> None:
     twelve = read_hf_config({"model_type": "albert", **SMALL, "num_hidden_layers": 12}, "twelve")
     assert one.params_total == twelve.params_total
     assert sum(placed.times for placed in twelve.leaves() if placed.layer.kind == "attention") == 12
+
+
+@pytest.mark.parametrize(("positions", "reach"), [(1, 3), (5, 1), (7, 3), (7, 6), (7, 50)])
+def test_pairs_of_a_two_sided_window(positions: int, reach: int) -> None:
+    seen = sum(abs(i - j) <= reach for i in range(positions) for j in range(positions))
+    assert band_pairs(positions, reach) == seen
