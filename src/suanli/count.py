@@ -78,6 +78,8 @@ def _split(module: Module) -> Module:
 def _rows(placed: Placed, at: Setting, gradients: _Gradients) -> Iterator[Op]:
     """Forward, backward and recompute rows of one leaf."""
     work, times = layer_work(placed, at), placed.times
+    if work.formula == "ideal_flops":  # made of parameters: shared ones count once
+        times = placed.held
     input_needed = gradients.step(placed.layer)
     size = DTYPE_BITS[at.workload.dtype]
 
@@ -85,7 +87,7 @@ def _rows(placed: Placed, at: Setting, gradients: _Gradients) -> Iterator[Op]:
         bytes_read, bytes_written = (-(-elements * times * size // BITS_PER_BYTE) for elements in (reads, writes))
         return Op(
             placed.path, placed.layer.kind, pass_, model * times, hardware * times, bytes_read, bytes_written,
-            params * times, times, work.formula,
+            params * placed.held, times, work.formula,
         )  # fmt: skip
 
     reads = work.reads + work.weights

@@ -167,7 +167,7 @@ def _scores(placed: Placed, at: Setting, size: int) -> int:
     if not isinstance(layer, Attention):
         return 0
     each = size + (1 + size if layer.dropout else 0)
-    keys = at.keys(layer.key_stream or placed.stream)
+    keys = layer.keys or at.keys(layer.key_stream or placed.stream)
     return at.tokens(placed.stream) * keys * layer.heads * each
 
 

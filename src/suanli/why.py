@@ -159,7 +159,7 @@ def _param_steps(arch: Arch, *, active: bool) -> tuple[Step, ...]:
             rows.append(
                 Step(
                     where=placed.path, formula=placed.layer.kind, expression="parameters of one layer × copies",
-                    values=shape, value=held * placed.times, unit="parameters", times=placed.times,
+                    values=shape, value=held * placed.held, unit="parameters", times=placed.held,
                 )
             )  # fmt: skip
     return tuple(rows)

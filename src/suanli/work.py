@@ -102,7 +102,8 @@ class Setting:
 
     def tokens(self, stream: str) -> int:
         """Positions of the whole batch."""
-        return self.workload.batch * self.queries(stream)
+        once = stream != SAMPLE and self.arch.stream(stream).once
+        return self.queries(stream) if once else self.workload.batch * self.queries(stream)
 
     def head_tokens(self, stream: str) -> int:
         """Positions the lm head sees: in prefill only the last of each sequence."""
@@ -132,6 +133,10 @@ def attended_pairs(layer: Attention, queries: int, keys: int, rule: str) -> Prod
     """Pairs of one sequence under a convention's rule: the only place that knows masks."""
     if rule == "none":
         return NOTHING
+    if layer.keys is not None:
+        return product(counting.full_pairs, queries=queries, keys=layer.keys)
+    if layer.mask == "band" and rule == "mask":
+        return product(counting.band_pairs, positions=queries, reach=layer.window or keys)
     if rule == "half" and layer.key_stream is None:  # across streams nothing is masked, so nothing is halved
         return product(counting.half_pairs, queries=queries, keys=keys)
     if rule in ("full", "half"):

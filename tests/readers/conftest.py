@@ -20,7 +20,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 def _leaves(node: Module | Layer, at: str) -> Iterator[tuple[str, int]]:
     if isinstance(node, Layer):
-        yield f"{at}.{node.name}".lstrip("."), node.params
+        yield f"{at}.{node.name}".strip("."), node.params
         return
     for place in [""] if node.indices is None else [f".{index}" for index in node.indices]:
         here = f"{at}.{node.name}{place}".strip(".") if node.name else at
@@ -77,3 +77,62 @@ def counted() -> Callable[..., int]:
         return build_ledger(arch, Workload(**workload), find_convention("full")).model_flops
 
     return count
+
+
+@pytest.fixture(scope="session")
+def agrees(
+    module_differences: Callable[..., list[str]], traced_flops: Callable[..., int], counted: Callable[..., int]
+) -> Callable[..., None]:
+    """Asserts that a config counts as its transformers class does: parameters leaf by leaf, FLOPs at each length.
+
+    `inputs` gives the dimensions after the batch, "S" for the sequence: names with `ids` and masks of one dimension
+    are whole numbers. `size` are keys that only our reader takes (a picture's or a sound's length).
+    """
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from suanli.readers.hf import read_hf_config
+
+    def fed(inputs: dict[str, Any], seq: int, device: str, dtype: Any) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for name, dims in inputs.items():
+            if not isinstance(dims, tuple):
+                made[name] = dims
+                continue
+            shape = (2, *(seq if each == "S" else each for each in dims))
+            whole = name.endswith("_ids") or (name.endswith("mask") and len(dims) == 1)
+            made[name] = torch.ones(shape, dtype=torch.long if whole else dtype, device=device)
+        return made
+
+    def check(
+        model_type: str, name: str, values: dict[str, Any], inputs: dict[str, Any], *, size: dict[str, Any],
+        lengths: tuple[int, ...], device: str, dtype: str,
+    ) -> None:  # fmt: skip
+        config = transformers.AutoConfig.for_model(model_type, **values)
+        more = {} if device == "meta" else {"attn_implementation": "eager"}
+        kind = getattr(torch, dtype)
+        with torch.device(device):
+            model = getattr(transformers, name)._from_config(config, dtype=kind, **more).eval().requires_grad_(False)
+        arch = read_hf_config(config.to_dict() | size, "case")
+        names: dict[int, list[str]] = {}
+        for full, parameter in model.named_parameters(remove_duplicate=False):
+            names.setdefault(id(parameter), []).append(full)
+        ours = {path for path, params in _leaves(arch.root, "") if params}
+        shared = {found[0]: _known(found, ours) for found in names.values()}  # a tied weight has several names
+        assert module_differences(arch, model, lambda full: shared[full]) == []
+        assert arch.params_total == sum(parameter.numel() for parameter in model.parameters())
+        for seq in lengths:
+            with torch.no_grad():
+                seen = traced_flops(lambda: model(**fed(inputs, seq, device, kind)))  # noqa: B023
+            assert counted(arch, seq=seq, batch=2) == seen
+
+    return check
+
+
+def _known(names: list[str], leaves: set[str]) -> str:
+    """The name, of several for one tensor, that one of our leaves has; the first where none has."""
+
+    def has_leaf(name: str) -> bool:
+        parts = name.split(".")
+        return any(".".join(parts[:n]) in leaves for n in range(1, len(parts) + 1))
+
+    return next((name for name in names if has_leaf(name)), names[0])

@@ -57,6 +57,18 @@ def causal_pairs(queries: int, keys: int, window: int) -> int:
 
 @formula(
     unit="pairs",
+    expression="S + m·(2S − m − 1), m = min(r, S−1)",
+    source="a two-sided window: a position sees itself and r to either side, fewer at the ends",
+    legend={"positions": "S: positions", "reach": "r: how far a position sees to either side"},
+)
+def band_pairs(positions: int, reach: int) -> int:
+    """Pairs within `reach` of each other."""
+    near = _smaller(reach, positions - 1)
+    return positions + near * (2 * positions - near - 1)
+
+
+@formula(
+    unit="pairs",
     expression="Σ (1 + (i−1) mod c) for i = S−T+1 … S",
     source="chunked attention (Llama 4): a position sees its own chunk up to itself",
 )

@@ -2,7 +2,8 @@
 
 Positions flow in *streams*: a decoder's tokens, an encoder's frames, an image's patches, or one position a
 sample (`SAMPLE`) for pooled heads and for convolutional nets, whose layers know their own spatial sizes.
-A module's `indices` say which numbered copies it stands for: `layers` with `range(32)` is 32 equal layers.
+A module's `indices` say which numbered copies it stands for: `layers` with `range(32)` is 32 equal layers. One that
+`repeats` runs several times with the same weights (ALBERT).
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ SAMPLE = "sample"  # one position for each sequence or image
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """A kind of position. `length` None means the workload's sequence length; `decodes` grows by one in decode."""
+    """A kind of position. `length` None means the workload's sequence length; `decodes` grows by one in decode;
+    positions that exist `once` are the same for every sample of the batch (relative positions, prompts).
+    """
 
     name: str
     length: int | None = None
     decodes: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,7 @@ class Module:
     indices: Sequence[int] | None = None
     stream: str | None = None
     block: bool = False
+    repeats: int = 1
 
     @property
     def times(self) -> int:
@@ -61,13 +66,22 @@ def index_label(indices: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Placed:
-    """A leaf where it stands: path, copies, stream, and the checkpointed block it is in (its label, or nothing)."""
+    """A leaf where it stands: path, copies, stream, and the checkpointed block it is in (its label, or nothing).
+
+    It runs `times` times; `held` copies have weights of their own, fewer where layers share them.
+    """
 
     path: str
     layer: Layer
     times: int
     stream: str
     block: str = ""
+    repeats: int = 1
+
+    @property
+    def held(self) -> int:
+        """Copies with weights of their own."""
+        return self.times // self.repeats
 
     @property
     def in_block(self) -> bool:
@@ -116,12 +130,12 @@ class Arch:
         """Every leaf with its place, in execution order; the walk is made once."""
         cached = self.__dict__.get("_leaves")
         if cached is None:
-            cached = tuple(_walk(self.root, "", 1, self.main_stream, ""))
+            cached = tuple(_walk(self.root, "", 1, 1, self.main_stream, ""))
             object.__setattr__(self, "_leaves", cached)
         return cached
 
     def _sum(self, what: str) -> int:
-        return sum(placed.times * getattr(placed.layer, what) for placed in self.leaves())
+        return sum(placed.held * getattr(placed.layer, what) for placed in self.leaves())
 
     @property
     def params_total(self) -> int:
@@ -136,17 +150,17 @@ class Arch:
     @property
     def params_embedding(self) -> int:
         """Parameters of embedding tables (token, position, type)."""
-        return sum(p.times * p.layer.params for p in self.leaves() if isinstance(p.layer, Embedding))
+        return sum(p.held * p.layer.params for p in self.leaves() if isinstance(p.layer, Embedding))
 
     @property
     def params_trainable(self) -> int:
         """Parameters that get a gradient."""
-        return sum(p.times * p.layer.params for p in self.leaves() if p.layer.trainable)
+        return sum(p.held * p.layer.params for p in self.leaves() if p.layer.trainable)
 
     @property
     def buffer_elements(self) -> int:
         """Elements of checkpointed tensors that are no parameters."""
-        return sum(p.times * p.layer.elements for p in self.leaves() if isinstance(p.layer, Buffer))
+        return sum(p.held * p.layer.elements for p in self.leaves() if isinstance(p.layer, Buffer))
 
     @property
     def decodes(self) -> bool:
@@ -154,13 +168,14 @@ class Arch:
         return any(stream.decodes for stream in self.streams)
 
 
-def _walk(node: Module | Layer, path: str, times: int, stream: str, block: str) -> Iterator[Placed]:
+def _walk(node: Module | Layer, path: str, copies: int, repeats: int, stream: str, block: str) -> Iterator[Placed]:
     if isinstance(node, Layer):
-        yield Placed(f"{path}.{node.name}".lstrip("."), node, times, stream, block)
+        yield Placed(f"{path}.{node.name}".strip("."), node, copies * repeats, stream, block, repeats)
         return
     here = f"{path}.{node.label}".strip(".")
+    copies, repeats = copies * node.times, repeats * node.repeats
     for child in node.children:
-        yield from _walk(child, here, times * node.times, node.stream or stream, here if node.block else block)
+        yield from _walk(child, here, copies, repeats, node.stream or stream, here if node.block else block)
 
 
 def split_first(module: Module) -> tuple[Module, ...]:

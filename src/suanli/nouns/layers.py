@@ -123,10 +123,12 @@ class Buffer(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Attention(Layer):
-    """QKᵀ and AV. `mask`: `causal` or `full`; `window` and `chunk` limit how far back a position sees.
+    """QKᵀ and AV. `mask`: `causal`, `full` or `band`; `window` and `chunk` limit how far back a position sees, in a
+    band how far to either side.
 
     `latent_dim` is what one position leaves in the cache when keys and values are kept compressed (MLA).
-    `key_stream` is set for cross-attention.
+    `key_stream` is set for cross-attention. `keys` is set where a query meets that many keys whatever the mask: windows
+    of a picture, blocks, rows or columns, outside of which nothing is multiplied.
     """
 
     kind: ClassVar[str] = "attention"
@@ -138,6 +140,7 @@ class Attention(Layer):
     window: int | None = None
     chunk: int | None = None
     key_stream: str | None = None
+    keys: int | None = None
     latent_dim: int | None = None
     dropout: bool = False
 

@@ -6,7 +6,7 @@ from suanli.nouns.arch import SAMPLE, Arch, Module
 from suanli.nouns.layers import Buffer, Conv, Elementwise, Linear
 from suanli.readers.blocks import Node, norm
 from suanli.readers.config import Config
-from suanli.readers.hf.vision import _labels, image_size
+from suanli.readers.hf.vision import image_size, labels_of
 
 Size = tuple[int, ...]
 
@@ -58,7 +58,7 @@ def read_resnet(config: Config, name: str) -> Arch:
     first_stride_in_1x1 = config.flag("downsample_in_bottleneck", default=False)
     downsample_first = config.flag("downsample_in_first_stage", default=False)
     stem = config.whole("embedding_size", default=64)
-    labels = config.maybe("num_labels") or _labels(config) or 2
+    labels = config.maybe("num_labels") or labels_of(config) or 2
     size: Size = image_size(config)
     config.check()
     nodes, size = _conv_norm(

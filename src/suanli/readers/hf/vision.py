@@ -22,7 +22,7 @@ def image_size(config: Config, default: int = 224) -> tuple[int, int]:
     return side, side
 
 
-def _grid(config: Config, patch: int) -> tuple[tuple[int, int], tuple[int, int]]:
+def patch_grid(config: Config, patch: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """The picture, and its patches in height and width."""
     size = image_size(config)
     if min(size) < patch:
@@ -73,7 +73,8 @@ def _patch_conv(
     return Module(name="", stream=SAMPLE, children=(conv,))
 
 
-def _heads(config: Config, hidden: int) -> int:
+def heads_of(config: Config, hidden: int) -> int:
+    """Heads, which must divide the width."""
     heads = config.need("num_attention_heads", high=1_000_000)
     if hidden % heads and not isinstance(hidden, StandIn):
         config.fault(
@@ -87,7 +88,7 @@ def read_vit(config: Config, name: str) -> Arch:
     """ViT with its classifier on the class token."""
     h = config.need("hidden_size")
     heads, layers, ffn = (
-        _heads(config, h),
+        heads_of(config, h),
         config.layers("num_hidden_layers"),
         config.need("intermediate_size"),
     )
@@ -95,8 +96,8 @@ def read_vit(config: Config, name: str) -> Arch:
         config.whole("patch_size", default=16, high=100_000),
         config.whole("num_channels", default=3),
     )
-    size, grid = _grid(config, patch)
-    labels = config.maybe("num_labels") or _labels(config) or 2
+    size, grid = patch_grid(config, patch)
+    labels = config.maybe("num_labels") or labels_of(config) or 2
     config.check()
     positions = grid[0] * grid[1] + 1
     children: tuple[Node, ...] = (
@@ -143,7 +144,7 @@ def read_vit(config: Config, name: str) -> Arch:
     )
 
 
-def _labels(config: Config) -> int | None:
+def labels_of(config: Config) -> int | None:
     """Classes, from the mapping a config may carry in place of a number."""
     for key in ("id2label", "label2id"):
         value = config.values.get(key)
@@ -167,9 +168,9 @@ def read_clip(config: Config, name: str) -> Arch:
     text, picture = config.part("text_config"), config.part("vision_config")
     out = config.whole("projection_dim", default=512)
     h, v = text.need("hidden_size"), picture.need("hidden_size")
-    text_heads, heads = _heads(text, h), _heads(picture, v)
+    text_heads, heads = heads_of(text, h), heads_of(picture, v)
     patch = picture.need("patch_size", high=100_000)
-    size, grid = _grid(picture, patch)
+    size, grid = patch_grid(picture, patch)
     vocab, rows = text.whole("vocab_size", default=49408), text.whole("max_position_embeddings", default=77)
     text_ffn, ffn = text.need("intermediate_size"), picture.need("intermediate_size")
     text_layers, layers = text.layers("num_hidden_layers"), picture.layers("num_hidden_layers")
