@@ -359,7 +359,7 @@ def uncounted(at: Setting) -> tuple[Uncounted, ...]:
         elif isinstance(layer, Attention) and tokens:
             keys = at.keys(layer.key_stream or placed.stream)
             pairs = attended_pairs(layer, at.queries(placed.stream), keys, "mask")
-            softmax += at.workload.batch * pairs.value * layer.heads * placed.times
+            softmax += at.sequences(placed.stream) * pairs.value * layer.heads * placed.times
         elif isinstance(layer, Linear) and layer.bias:
             biases += tokens * layer.out_features
     found = (

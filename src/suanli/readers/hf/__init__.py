@@ -8,8 +8,23 @@ from typing import Any
 from suanli.errors import ConfigError, Fault, nearest_names
 from suanli.nouns.arch import Arch
 from suanli.readers.config import Config, brief
-from suanli.readers.hf import bert_like, encoder_decoder, gpt_like, llama_like, mixtures, resnet, vision
+from suanli.readers.hf import (
+    bert_like,
+    encoder_decoder,
+    gpt_like,
+    llama_like,
+    mixtures,
+    native_vision,
+    resnet,
+    vision,
+    vision_language,
+)
 
+# Types whose tower has a size of its own, whatever the picture's.
+PICTURE_READERS: dict[str, Callable[[Config, str], Arch]] = {
+    **vision_language.FAMILIES,
+    **native_vision.FAMILIES,
+}
 READERS: dict[str, Callable[[Config, str], Arch]] = {
     **llama_like.FAMILIES,
     **gpt_like.FAMILIES,
@@ -18,6 +33,7 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
     **encoder_decoder.FAMILIES,
     **vision.FAMILIES,
     **resnet.FAMILIES,
+    **PICTURE_READERS,
 }
 
 
