@@ -236,7 +236,8 @@ def windowed_tower(config: Config, at: str) -> tuple[Blocks, Vision]:
     )  # fmt: skip
     side = max(1, vision.whole("window_size", default=112) // blocks.merge // blocks.patch)
     streams = window_streams(blocks.grid, side)
-    full = frozenset(vision.wholes("fullatt_block_indexes") or ())
+    listed = vision.wholes("fullatt_block_indexes")
+    full = frozenset((7, 15, 23, 31) if listed is None else listed)
     config.check()
     names = tuple(stream.name for stream in streams)
     layered = stack(
