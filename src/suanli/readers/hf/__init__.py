@@ -10,12 +10,16 @@ from suanli.nouns.arch import Arch
 from suanli.readers.config import Config, brief
 from suanli.readers.hf import (
     bert_like,
+    cross_vision,
     encoder_decoder,
     gpt_like,
     llama_like,
     mixtures,
     native_vision,
+    packed_vision,
+    query_vision,
     resnet,
+    tile_vision,
     vision,
     vision_language,
 )
@@ -24,6 +28,10 @@ from suanli.readers.hf import (
 PICTURE_READERS: dict[str, Callable[[Config, str], Arch]] = {
     **vision_language.FAMILIES,
     **native_vision.FAMILIES,
+    **packed_vision.FAMILIES,
+    **tile_vision.FAMILIES,
+    **query_vision.FAMILIES,
+    **cross_vision.FAMILIES,
 }
 READERS: dict[str, Callable[[Config, str], Arch]] = {
     **llama_like.FAMILIES,

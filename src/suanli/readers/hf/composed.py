@@ -10,6 +10,7 @@ from suanli.nouns.arch import TOKENS, Arch, Module, Stream
 from suanli.nouns.layers import Elementwise, Linear
 from suanli.readers.blocks import Node, norm
 from suanli.readers.config import Config
+from suanli.readers.hf.encoder_decoder import ENCODER
 from suanli.readers.hf.towers import IMAGE, Vision
 
 # Text decoders that are another type's under a name of their own.
@@ -82,13 +83,17 @@ def _moved(arch: Arch, language: Language) -> Arch:
 def with_vision(config: Config, name: str, vision: Vision, language: Language, *, more: tuple[Node, ...] = ()) -> Arch:
     """The whole model: one picture a sample, whose tokens stand among the --seq tokens of text."""
     text = read_language(config, name, language)
-    main = replace(text.stream(TOKENS), extra=vision.tokens)
-    others = tuple(stream for stream in text.streams if stream.name != TOKENS)
-    seen = f"{vision.note}; the decoder's positions are --seq tokens of text and {vision.tokens:,} of the picture"
+    reads = ENCODER if any(stream.name == ENCODER for stream in text.streams) else TOKENS
+    streams = tuple(
+        replace(stream, extra=stream.extra + vision.tokens) if stream.name == reads else stream
+        for stream in text.streams
+    )
+    side = "decoder" if reads == TOKENS else "encoder"
+    seen = f"{vision.note}; the {side}'s positions are --seq tokens of text and {vision.tokens:,} of the picture"
     return replace(
         text,
         root=Module(name="", children=(*vision.nodes, *more, *text.root.children)),
-        streams=(main, *others, *vision.streams),
+        streams=(*streams, *vision.streams),
         task="image-text-to-text",
         notes=(seen, *(note for note in text.notes if note != "text decoder only")),
     )

@@ -231,8 +231,8 @@ def windowed_tower(config: Config, at: str) -> tuple[Blocks, Vision]:
     blocks = read_blocks(config, at, conv_bias=False)
     h = blocks.hidden
     layer = TowerLayer(
-        hidden=h, heads=blocks.heads, ffn=vision.need("intermediate_size"), names=_FUSED, norms=("norm1", "norm2"),
-        norm_kind="rms", mlp_names=("gate_proj", "up_proj", "down_proj"),
+        hidden=h, heads=blocks.heads, kv_heads=vision.kv_heads(blocks.heads), ffn=vision.need("intermediate_size"),
+        names=_FUSED, norms=("norm1", "norm2"), norm_kind="rms", mlp_names=("gate_proj", "up_proj", "down_proj"),
     )  # fmt: skip
     side = max(1, vision.whole("window_size", default=112) // blocks.merge // blocks.patch)
     streams = window_streams(blocks.grid, side)

@@ -31,6 +31,7 @@ class TowerLayer:
     hidden: int
     heads: int
     ffn: int
+    kv_heads: int | None = None
     names: AttentionNames = field(default_factory=lambda: AttentionNames(o="out_proj"))
     norms: tuple[str, ...] = ("layer_norm1", "layer_norm2")
     after: tuple[str, ...] = ()
@@ -52,8 +53,8 @@ class TowerLayer:
         """The layer's nodes; its attention runs in each stream of `windows`, where given, in place of its own."""
         h = self.hidden
         spec = AttentionSpec(
-            hidden=h, heads=self.heads, kv_heads=self.heads, head_dim=self.head_dim or max(1, h // self.heads),
-            names=self.names, qkv_bias=self.qkv_bias, k_bias=self.k_bias, o_bias=self.o_bias, qk_norm=self.qk_norm,
+            hidden=h, heads=self.heads, kv_heads=self.kv_heads or self.heads,
+            head_dim=self.head_dim or max(1, h // self.heads), names=self.names, qkv_bias=self.qkv_bias, k_bias=self.k_bias, o_bias=self.o_bias, qk_norm=self.qk_norm,
             qk_norm_kind=self.qk_norm_kind, mask=self.mask,
         )  # fmt: skip
         attend = tuple(part for node in attention(spec) for part in _windowed(node, windows))
@@ -237,25 +238,30 @@ def clip_tower(vision: Config, at: str) -> Tower:
     return Tower(nodes=(in_patches(nodes),), width=h, grid=grid, size=size, positions=positions)
 
 
-def siglip_tower(vision: Config, at: str) -> Tower:
-    """SigLIP's picture tower: no class token; a pooling head that runs even where its output is not used."""
+def siglip_tower(vision: Config, at: str, *, head: bool = True, size: Size | None = None) -> Tower:
+    """SigLIP's picture tower: no class token; a pooling head that runs even where its output is not used.
+
+    Idefics' tower has no such `head`, and takes pictures of another `size` than its positions were learned on.
+    """
     h = vision.need("hidden_size")
     heads, ffn, layers = heads_of(vision, h), vision.need("intermediate_size"), vision.layers("num_hidden_layers")
-    patch, size = patch_of(vision), tile_size(vision)
+    patch, own = patch_of(vision), tile_size(vision)
+    learned = grid_of(vision, own, patch)
+    size = own if size is None else size
     grid = grid_of(vision, size, patch)
-    positions = grid[0] * grid[1]
     conv = patch_conv(
         f"{at}.embeddings.patch_embedding", vision.whole("num_channels", default=3), h, patch, size, grid, bias=True
     )
-    pooled = vision.flag("vision_use_head", default=True)
+    pooled = head and vision.flag("vision_use_head", default=True)
+    rows = learned[0] * learned[1]
     nodes = (
         of_picture(conv),
-        Embedding(name=f"{at}.embeddings.position_embedding", num=positions, dim=h, role="position"),
+        Embedding(name=f"{at}.embeddings.position_embedding", num=rows, dim=h, role="position"),
         *tower_stack(f"{at}.encoder.layers", layers, TowerLayer(hidden=h, heads=heads, ffn=ffn)),
         norm(f"{at}.post_layernorm", h, "layer"),
         *(pooling_head(f"{at}.head", h, heads, ffn) if pooled else ()),
     )
-    return Tower(nodes=(in_patches(nodes),), width=h, grid=grid, size=size, positions=positions)
+    return Tower(nodes=(in_patches(nodes),), width=h, grid=grid, size=size, positions=grid[0] * grid[1])
 
 
 def pooling_head(at: str, h: int, heads: int, ffn: int) -> tuple[Node, ...]:
