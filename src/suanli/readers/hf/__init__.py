@@ -9,6 +9,7 @@ from suanli.errors import ConfigError, Fault, nearest_names
 from suanli.nouns.arch import Arch
 from suanli.readers.config import Config, brief
 from suanli.readers.hf import (
+    audio_language,
     bert_like,
     cross_vision,
     encoder_decoder,
@@ -41,6 +42,7 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
     **encoder_decoder.FAMILIES,
     **vision.FAMILIES,
     **resnet.FAMILIES,
+    **audio_language.FAMILIES,
     **PICTURE_READERS,
 }
 

@@ -25,6 +25,7 @@ SAME_AS = {
     "glm_ocr_text": "glm4",
     "glm4v_moe_text": "glm4_moe",
     "emu3_text_model": "llama",
+    "paddleocr_vl_text": "ernie4_5",
 }
 
 
@@ -89,12 +90,12 @@ def with_vision(config: Config, name: str, vision: Vision, language: Language, *
         for stream in text.streams
     )
     side = "decoder" if reads == TOKENS else "encoder"
-    seen = f"{vision.note}; the {side}'s positions are --seq tokens of text and {vision.tokens:,} of the picture"
+    seen = f"{vision.note}; the {side}'s positions are --seq tokens of text and {vision.tokens:,} of {vision.what}"
     return replace(
         text,
         root=Module(name="", children=(*vision.nodes, *more, *text.root.children)),
         streams=(*streams, *vision.streams),
-        task="image-text-to-text",
+        task=vision.task,
         notes=(seen, *(note for note in text.notes if note != "text decoder only")),
     )
 

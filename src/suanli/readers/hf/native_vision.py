@@ -388,6 +388,7 @@ FAMILIES = {
     "qwen2_5_vl": read_qwen2_5_vl,
     "hyperclovax_vision_v2": read_hyperclovax,
     "qwen3_vl": read_qwen3_vl,
+    "cosmos3_omni": read_qwen3_vl,
     "qwen3_vl_moe": read_qwen3_vl_moe,
     "qwen3_5": read_qwen3_5,
     "qwen3_5_moe": read_qwen3_5,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from suanli.nouns.arch import Arch
-from suanli.nouns.layers import Conv, Embedding
+from suanli.nouns.layers import Conv, Embedding, Linear
 from suanli.readers.blocks import AttentionNames, Node, norm, stack
 from suanli.readers.config import Config
 from suanli.readers.hf.composed import Language, Projector, of_image, projector, with_vision
-from suanli.readers.hf.native_vision import Grid, read_grid, windowed_tower
-from suanli.readers.hf.towers import TowerLayer, Vision, heads_of, in_patches, patch_of
+from suanli.readers.hf.native_vision import Grid, cubes, read_grid, windowed_tower
+from suanli.readers.hf.towers import TowerLayer, Vision, heads_of, in_patches, patch_of, pooling_head
 
 
 def single_patch(name: str, channels: int, h: int, patch: int) -> Conv:
@@ -101,6 +101,51 @@ def read_kimi_k25(config: Config, name: str) -> Arch:
     return with_vision(config, name, _vision(grid, patches, tokens), Language(default="deepseek_v3", tied=True))
 
 
+def read_lfm2_vl(config: Config, name: str) -> Arch:
+    """LFM2-VL: SigLIP 2 with its pooling head, squares of patches, a norm, two matrices; one tile."""
+    language = Language(default="lfm2", tied=True)
+    vision = config.part("vision_config")
+    h, patch = vision.need("hidden_size"), patch_of(vision)
+    factor = config.whole("downsample_factor", default=2)
+    grid = _bare_grid(config, vision, factor)
+    at, pixels = "model.vision_tower", patch * patch * vision.whole("num_channels", default=3)
+    made = Linear(
+        name=f"{at}.embeddings.patch_embedding", in_features=pixels, out_features=h, bias=True, raw_input=True
+    )
+    packed = _packed(vision, at, learned=vision.whole("num_patches", default=256))[1:]
+    pooled = vision.flag("vision_use_head", default=True)
+    head = pooling_head(f"{at}.head", h, heads_of(vision, h), vision.need("intermediate_size")) if pooled else ()
+    inner = config.whole("projector_hidden_size", default=2560)
+    spec = Projector(
+        norm="layer_norm" if config.flag("projector_use_layernorm", default=True) else None,
+        bias=config.flag("projector_bias", default=True),
+    )
+    tokens = projector(spec, h * factor * factor, inner, config.part("text_config").need("hidden_size"))
+    return with_vision(config, name, _vision(grid, (made, *packed, *head), tokens), language)
+
+
+def read_minimax_m3(config: Config, name: str) -> Arch:
+    """MiniMax M3: two matrices on patches, two more on squares of them."""
+    vision = config.part("vision_config")
+    h, merge = vision.need("hidden_size"), vision.whole("spatial_merge_size", default=2)
+    grid = _bare_grid(config, vision, merge)
+    layer = TowerLayer(hidden=h, heads=heads_of(vision, h), ffn=vision.need("intermediate_size"))
+    at, layers = "model.vision_tower", vision.layers("num_hidden_layers")
+    frames, channels = vision.whole("temporal_patch_size", default=2), vision.whole("num_channels", default=3)
+    out = config.part("text_config").need("hidden_size")
+    inner = config.whole("projector_hidden_size", default=out)
+    place = "model.multi_modal_projector"
+    patches = (
+        cubes(f"{at}.embeddings.proj", channels, h, patch_of(vision), frames, bias=False),
+        norm(f"{at}.pre_layrnorm", h, "layer"),
+        *stack(f"{at}.layers", (0,) * layers, lambda _: layer.nodes()),
+        *projector(Projector(at=place), h, inner, out),
+    )
+    names = ("merge_linear_1", "merge_linear_2")
+    tokens = projector(Projector(at=place, names=names), out * merge * merge, inner, out)
+    return with_vision(config, name, _vision(grid, patches, tokens), Language(default="minimax_m3_vl_text"))
+
+
 def read_exaone4_5(config: Config, name: str) -> Arch:
     """EXAONE 4.5: Qwen2.5-VL's tower with grouped queries before EXAONE 4."""
     _, vision = windowed_tower(config, "model.visual")
@@ -112,4 +157,6 @@ FAMILIES = {
     "paddleocr_vl": read_paddleocr_vl,
     "kimi_k25": read_kimi_k25,
     "exaone4_5": read_exaone4_5,
+    "lfm2_vl": read_lfm2_vl,
+    "minimax_m3_vl": read_minimax_m3,
 }

@@ -22,6 +22,8 @@ class Vision:
     streams: tuple[Stream, ...]
     tokens: int
     note: str
+    what: str = "the picture"
+    task: str = "image-text-to-text"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -251,7 +251,7 @@ def read_deepseek_vl(config: Config, name: str) -> Arch:
 # --- InternVL -----------------------------------------------------------------------------------------------------
 
 
-def internvl_tower(vision: Config, at: str) -> Tower:
+def internvl_tower(vision: Config, at: str, layers_at: str = "encoder.layer") -> Tower:
     """InternViT: class token, layer scales, norms of queries and keys where switched on."""
     h = vision.need("hidden_size")
     heads, ffn, layers = heads_of(vision, h), vision.need("intermediate_size"), vision.layers("num_hidden_layers")
@@ -276,14 +276,22 @@ def internvl_tower(vision: Config, at: str) -> Tower:
     if vision.flag("use_absolute_position_embeddings", default=True):
         learned.append(Embedding(name=f"{at}.embeddings.position_embeddings", num=positions, dim=h, role="position"))
     last = () if vision.flag("use_mean_pooling", default=True) else (norm(f"{at}.layernorm", h, "layer"),)
-    nodes = (of_picture(conv), *learned, *tower_stack(f"{at}.encoder.layer", layers, layer), *last)
+    nodes = (of_picture(conv), *learned, *tower_stack(f"{at}.{layers_at}", layers, layer), *last)
     return Tower(nodes=(in_patches(nodes),), width=h, grid=grid, size=size, positions=positions)
 
 
 def read_internvl(config: Config, name: str) -> Arch:
     """InternVL 2.5 and 3: squares of patches, a norm, two matrices; one tile."""
-    language = Language(default="qwen2", tied=True)
-    tower = internvl_tower(config.part("vision_config"), TOWER)
+    return _internvl(config, name, Language(default="qwen2", tied=True), "encoder.layer")
+
+
+def read_qianfan_ocr(config: Config, name: str) -> Arch:
+    """Qianfan-OCR: as InternVL before Qwen3."""
+    return _internvl(config, name, Language(default="qwen3"), "layers")
+
+
+def _internvl(config: Config, name: str, language: Language, layers_at: str) -> Arch:
+    tower = internvl_tower(config.part("vision_config"), TOWER, layers_at)
     refuse_picture(config, tower.size)
     ratio = config.raw("downsample_ratio")
     factor = round(1 / ratio) if isinstance(ratio, int | float) and 0 < ratio <= 1 else 2
@@ -307,4 +315,5 @@ FAMILIES = {
     "cohere2_vision": read_cohere2_vision,
     "deepseek_vl": read_deepseek_vl,
     "internvl": read_internvl,
+    "qianfan_ocr": read_qianfan_ocr,
 }
