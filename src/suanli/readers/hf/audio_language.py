@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from suanli.nouns.arch import SAMPLE, Arch, Module, Stream
 from suanli.nouns.layers import Conv, Embedding, Linear
 from suanli.readers.blocks import AttentionNames, Node, norm
-from suanli.readers.config import Config
+from suanli.readers.config import Config, StandIn
 from suanli.readers.hf.composed import Language, Projector, image_stream, of_image, projector, with_vision
 from suanli.readers.hf.towers import TowerLayer, Vision, heads_of, tower_stack
 
 FRAMES, POOLED = "frames", "pooled frames"
 AT = "model.audio_tower"
+MERGED = 4  # frames that GLM-ASR makes one token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +104,8 @@ def read_glmasr(config: Config, name: str) -> Arch:
         norms=("input_layernorm", "post_attention_layernorm"), head_dim=audio.maybe("head_dim"),
     )  # fmt: skip
     nodes = (*_encoder(audio, layer, layers, frames, learned=False), norm(f"{AT}.norm", h, "layer"))
+    if ffn != MERGED * h and not isinstance(h, StandIn):
+        audio.fault("unsupported", "a token is four frames wide", "intermediate_size", got=f"{ffn:,}, width {h:,}")
     ears, out = Ears(nodes=nodes, width=h, ffn=ffn, frames=frames), _width(config)
     joined = projector(Projector(), ffn, 2 * out, out)
     return with_vision(config, name, heard(ears, joined, _stacked(config, ears)), Language(tied=True))
