@@ -112,7 +112,10 @@ def read_lfm2_vl(config: Config, name: str) -> Arch:
     made = Linear(
         name=f"{at}.embeddings.patch_embedding", in_features=pixels, out_features=h, bias=True, raw_input=True
     )
-    packed = _packed(vision, at, learned=vision.whole("num_patches", default=256))[1:]
+    # the table of positions is resized to the picture by a dense matrix: each patch mixes all its rows
+    rows = vision.whole("num_patches", default=256)
+    resized = Linear(name=f"{at}.embeddings.position_embedding", in_features=rows, out_features=h)
+    packed = _packed(vision, at, learned=0)[1:]
     pooled = vision.flag("vision_use_head", default=True)
     head = pooling_head(f"{at}.head", h, heads_of(vision, h), vision.need("intermediate_size")) if pooled else ()
     inner = config.whole("projector_hidden_size", default=2560)
@@ -121,7 +124,7 @@ def read_lfm2_vl(config: Config, name: str) -> Arch:
         bias=config.flag("projector_bias", default=True),
     )
     tokens = projector(spec, h * factor * factor, inner, config.part("text_config").need("hidden_size"))
-    return with_vision(config, name, _vision(grid, (made, *packed, *head), tokens), language)
+    return with_vision(config, name, _vision(grid, (made, resized, *packed, *head), tokens), language)
 
 
 def read_minimax_m3(config: Config, name: str) -> Arch:
