@@ -103,7 +103,9 @@ def _pixtral_merged(config: Config, name: str, language: Language, at: str, proj
         config.fault("unsupported", "several layers of this tower side by side are not read", "vision_feature_layer")
     biased = config.flag(bias, default=False)
     nodes = (
-        Linear(name=f"{projector_at}.patch_merger.merging_layer", in_features=width * merge * merge, out_features=width),
+        Linear(
+            name=f"{projector_at}.patch_merger.merging_layer", in_features=width * merge * merge, out_features=width
+        ),
         *projector(Projector(at=projector_at, bias=biased), width, out, out),
     )
     before = in_patches((norm(f"{projector_at}.norm", width),))

@@ -79,9 +79,7 @@ def read_llama4(config: Config, name: str) -> Arch:
     if inner != out and not isinstance(inner, StandIn):
         vision.fault("contradiction", "the projector's widths differ", "projector_output_dim", got=f"{inner}, {out}")
     adapter = Projector(at="vision_model.vision_adapter.mlp", names=("fc1", "fc2"), bias=False)
-    last = Linear(
-        name="multi_modal_projector.linear_1", in_features=width, out_features=text_width(config, language)
-    )
+    last = Linear(name="multi_modal_projector.linear_1", in_features=width, out_features=text_width(config, language))
     nodes = (*projector(adapter, ffn, inner, out), last)
     tokens = shuffled(config, tower, factor, "pixel_shuffle_ratio")
     return with_vision(config, name, seen_by(tower, nodes, tokens), language)
