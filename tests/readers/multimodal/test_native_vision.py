@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from suanli.readers.hf import audio_language, native_vision, packed_vision
+from suanli.readers.hf import audio_language, glm_vision, native_vision, packed_vision
 from suanli.readers.hf.anyres import Pinpoints
 
 pytestmark = pytest.mark.torch
@@ -168,7 +168,7 @@ def _name(each: dict[str, Any]) -> str:
 
 
 def test_every_family_has_a_case() -> None:
-    modules = (native_vision, packed_vision, audio_language)
+    modules = (native_vision, glm_vision, packed_vision, audio_language)
     assert {each["type"] for each in (*CASES, *SCANNED)} == {kind for module in modules for kind in module.FAMILIES}
 
 

@@ -13,6 +13,7 @@ from suanli.readers.hf import (
     bert_like,
     cross_vision,
     encoder_decoder,
+    glm_vision,
     gpt_like,
     llama_like,
     mixtures,
@@ -29,6 +30,7 @@ from suanli.readers.hf import (
 PICTURE_READERS: dict[str, Callable[[Config, str], Arch]] = {
     **vision_language.FAMILIES,
     **native_vision.FAMILIES,
+    **glm_vision.FAMILIES,
     **packed_vision.FAMILIES,
     **tile_vision.FAMILIES,
     **query_vision.FAMILIES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 from suanli.readers.config import Config
 
@@ -21,11 +22,11 @@ class Pinpoints:
     @classmethod
     def read(cls, config: Config, tile: int) -> Pinpoints:
         """The canvases of a description; each must be a whole number of tiles."""
-        value = config.values.get("image_grid_pinpoints")
+        value: Any = config.values.get("image_grid_pinpoints")
         good = isinstance(value, list | tuple) and 0 < len(value) <= MAX_PINPOINTS
         pairs = tuple(tuple(pair) if isinstance(pair, list | tuple) else () for pair in (value if good else ()))
         fits = all(
-            len(pair) == 2 and all(isinstance(side, int) and 0 < side and side % tile == 0 for side in pair)
+            len(pair) == 2 and all(isinstance(side, int) and side > 0 and side % tile == 0 for side in pair)
             for pair in pairs
         )
         if not good or not fits:

@@ -1,4 +1,4 @@
-"""Towers that take a picture of any size: Qwen-VL, GLM-V, Pixtral, Kimi and what is built like them.
+"""Towers that take a picture of any size: Qwen-VL, Pixtral and what is built like them.
 
 A picture is a grid of patches; squares of patches become one token. Without a size of its own a description is read
 with a picture of 448×448, which is said.
@@ -6,8 +6,7 @@ with a picture of 448×448, which is said.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from suanli.nouns.arch import Arch, Module, Stream
 from suanli.nouns.layers import Conv, Embedding, Linear
@@ -134,7 +133,7 @@ def read_lighton_ocr(config: Config, name: str) -> Arch:
 
 # --- Qwen-VL ------------------------------------------------------------------------------------------------------
 
-_FUSED = AttentionNames(at="attn", fused="qkv", o="proj")
+FUSED = AttentionNames(at="attn", fused="qkv", o="proj")
 
 
 def cubes(name: str, channels: int, h: int, patch: int, frames: int, *, bias: bool) -> Conv:
@@ -185,7 +184,7 @@ def read_blocks(config: Config, at: str, *, hidden: str = "hidden_size", conv_bi
     )  # fmt: skip
 
 
-def _seen(blocks: Blocks, patches: tuple[Node, ...], merged: tuple[Node, ...], *more: Stream) -> Vision:
+def seen_in_blocks(blocks: Blocks, patches: tuple[Node, ...], merged: tuple[Node, ...], *more: Stream) -> Vision:
     """The tower's nodes on patches, then those on merged squares."""
     grid = blocks.grid
     nodes = (in_patches((blocks.conv, *patches)), of_image(*merged))
@@ -197,10 +196,10 @@ def read_qwen2_vl(config: Config, name: str) -> Arch:
     blocks = read_blocks(config, "model.visual", hidden="embed_dim", conv_bias=False)
     h = blocks.hidden
     ffn = h * config.part("vision_config").whole("mlp_ratio", default=4, high=1000)
-    layer = TowerLayer(hidden=h, heads=blocks.heads, ffn=ffn, names=_FUSED, norms=("norm1", "norm2"))
+    layer = TowerLayer(hidden=h, heads=blocks.heads, ffn=ffn, names=FUSED, norms=("norm1", "norm2"))
     at = f"{blocks.at}.merger"
     merged = projector(Projector(at=f"{at}.mlp", names=("0", "2")), blocks.merged, blocks.merged, blocks.out)
-    vision = _seen(blocks, (*blocks.stack(layer), norm(f"{at}.ln_q", h, "layer")), merged)
+    vision = seen_in_blocks(blocks, (*blocks.stack(layer), norm(f"{at}.ln_q", h, "layer")), merged)
     return with_vision(config, name, vision, Language(default="qwen2_vl_text", flat=True))
 
 
@@ -234,7 +233,7 @@ def windowed_tower(config: Config, at: str) -> tuple[Blocks, Vision]:
     h = blocks.hidden
     layer = TowerLayer(
         hidden=h, heads=blocks.heads, kv_heads=vision.kv_heads(blocks.heads), ffn=vision.need("intermediate_size"),
-        names=_FUSED, norms=("norm1", "norm2"), norm_kind="rms", mlp_names=("gate_proj", "up_proj", "down_proj"),
+        names=FUSED, norms=("norm1", "norm2"), norm_kind="rms", mlp_names=("gate_proj", "up_proj", "down_proj"),
     )  # fmt: skip
     side = max(1, vision.whole("window_size", default=112) // blocks.merge // blocks.patch)
     streams = window_streams(blocks.grid, side)
@@ -247,7 +246,7 @@ def windowed_tower(config: Config, at: str) -> tuple[Blocks, Vision]:
     )
     merger = f"{at}.merger"
     merged = projector(Projector(at=f"{merger}.mlp", names=("0", "2")), blocks.merged, blocks.merged, blocks.out)
-    return blocks, _seen(blocks, (*layered, norm(f"{merger}.ln_q", h)), merged, *streams)
+    return blocks, seen_in_blocks(blocks, (*layered, norm(f"{merger}.ln_q", h)), merged, *streams)
 
 
 def read_qwen2_5_vl(config: Config, name: str) -> Arch:
@@ -265,13 +264,13 @@ def read_hyperclovax(config: Config, name: str) -> Arch:
 
 
 def deep_tower(config: Config, at: str) -> Vision:
-    """Qwen3-VL's tower: learned positions, plain MLP; some layers' outputs are merged for the decoder's first layers."""
+    """Qwen3-VL's tower: learned positions, plain MLP; what some layers leave is merged for the decoder too."""
     vision = config.part("vision_config")
     blocks = read_blocks(config, at, conv_bias=True)
     h = blocks.hidden
     rows = vision.need("num_position_embeddings")
     layer = TowerLayer(
-        hidden=h, heads=blocks.heads, ffn=vision.need("intermediate_size"), names=_FUSED, norms=("norm1", "norm2"),
+        hidden=h, heads=blocks.heads, ffn=vision.need("intermediate_size"), names=FUSED, norms=("norm1", "norm2"),
         mlp_names=("linear_fc1", "linear_fc2"),
     )  # fmt: skip
     deep = vision.wholes("deepstack_visual_indexes") or ()
@@ -285,17 +284,15 @@ def deep_tower(config: Config, at: str) -> Vision:
         )
         for _ in deep[:1]
     )  # fmt: skip
-    patches = (
+    patches: tuple[Node, ...] = (
         Embedding(name=f"{at}.pos_embed", num=rows, dim=h, role="position"),
         *blocks.stack(layer),
         norm(f"{at}.merger.norm", h, "layer"),
     )
-    return _seen(blocks, patches, (*projector(merger, blocks.merged, blocks.merged, blocks.out), *deeper))
+    return seen_in_blocks(blocks, patches, (*projector(merger, blocks.merged, blocks.merged, blocks.out), *deeper))
 
 
 def _bare(node: Node) -> Node:
-    from dataclasses import replace  # noqa: PLC0415
-
     return replace(node, name=node.name.lstrip("."))
 
 
@@ -315,74 +312,6 @@ def read_qwen3_5(config: Config, name: str) -> Arch:
     return with_vision(config, name, deep_tower(config, "model.visual"), Language(default=default))
 
 
-# --- GLM-V --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class GlmTraits:
-    """Where the GLM-V towers differ."""
-
-    ffn: str = "out_hidden_size"
-    positions: bool = True
-    first_norm: bool = True
-    qk_norm: str | None = None
-    merger_ffn: Callable[[Config], int] = field(default=lambda vision: vision.need("intermediate_size"))
-    mlp_bias: Callable[[Config], bool] = field(default=lambda vision: False)
-
-
-def glm_tower(config: Config, at: str, traits: GlmTraits) -> Vision:
-    """GLM-4.1V's tower: RMS norms, gated MLP, a convolution that merges squares, a gated merger."""
-    vision = config.part("vision_config")
-    blocks = read_blocks(config, at, conv_bias=True)
-    h, out = blocks.hidden, blocks.out
-    biased = vision.flag("attention_bias", default=False)
-    layer = TowerLayer(
-        hidden=h, heads=blocks.heads, ffn=vision.need(traits.ffn), names=_FUSED, norms=("norm1", "norm2"),
-        norm_kind="rms", mlp_names=("gate_proj", "up_proj", "down_proj"), mlp_bias=traits.mlp_bias(vision),
-        qkv_bias=biased, o_bias=biased, qk_norm=traits.qk_norm,
-    )  # fmt: skip
-    learned: tuple[Node, ...] = ()
-    if traits.positions:
-        rows = (vision.need("image_size", high=100_000) // blocks.patch) ** 2
-        learned = (Embedding(name=f"{at}.embeddings.position_embedding", num=rows, dim=h, role="position"),)
-    first = (norm(f"{at}.post_conv_layernorm", h),) if traits.first_norm else ()
-    square = (blocks.merge, blocks.merge)
-    down = Conv(
-        name=f"{at}.downsample", in_channels=h, out_channels=out, kernel=square, in_size=square, out_size=(1, 1)
-    )
-    merger, inner = f"{at}.merger", traits.merger_ffn(vision)
-    merged = (
-        down,
-        Linear(name=f"{merger}.proj", in_features=out, out_features=out),
-        norm(f"{merger}.post_projection_norm", out, "layer"),
-        Linear(name=f"{merger}.gate_proj", in_features=out, out_features=inner),
-        Linear(name=f"{merger}.up_proj", in_features=out, out_features=inner, shares_input=True),
-        Linear(name=f"{merger}.down_proj", in_features=inner, out_features=out),
-    )
-    return _seen(blocks, (*first, *learned, *blocks.stack(layer), norm(f"{at}.post_layernorm", h)), merged)
-
-
-def read_glm4v(config: Config, name: str) -> Arch:
-    """GLM-4.1V, GLM-4.6V-Flash."""
-    return with_vision(config, name, glm_tower(config, "model.visual", GlmTraits()), Language(default="glm4v_text"))
-
-
-def read_glm4v_moe(config: Config, name: str) -> Arch:
-    """GLM-4.5V: the same tower before a mixture."""
-    return with_vision(config, name, glm_tower(config, "model.visual", GlmTraits()), Language(default="glm4v_moe_text"))
-
-
-def read_glm_ocr(config: Config, name: str) -> Arch:
-    """GLM-OCR: biases, norms of queries and keys, no learned positions."""
-    traits = GlmTraits(
-        ffn="intermediate_size", positions=False, first_norm=False, qk_norm="head",
-        merger_ffn=lambda vision: vision.need("out_hidden_size") * vision.whole("in_channels", default=3),
-        mlp_bias=lambda vision: vision.flag("attention_bias", default=True),
-    )  # fmt: skip
-    language = Language(default="glm_ocr_text", more={"attention_bias": False})
-    return with_vision(config, name, glm_tower(config, "model.visual", traits), language)
-
-
 FAMILIES = {
     "mistral3": read_mistral3,
     "lighton_ocr": read_lighton_ocr,
@@ -394,9 +323,4 @@ FAMILIES = {
     "qwen3_vl_moe": read_qwen3_vl_moe,
     "qwen3_5": read_qwen3_5,
     "qwen3_5_moe": read_qwen3_5,
-    "glm4v": read_glm4v,
-    "glm46v": read_glm4v,
-    "glmga": read_glm4v,
-    "glm4v_moe": read_glm4v_moe,
-    "glm_ocr": read_glm_ocr,
 }

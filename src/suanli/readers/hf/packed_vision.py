@@ -85,7 +85,7 @@ def read_kimi_k25(config: Config, name: str) -> Arch:
     layer = TowerLayer(
         hidden=h, heads=heads, ffn=ffn, names=AttentionNames(at="attn", o="proj"), norms=("norm1", "norm2")
     )
-    patches = (
+    patches: tuple[Node, ...] = (
         single_patch(f"{at}.patch_embed.proj", vision.whole("num_channels", default=3), h, patch_of(vision)),
         Embedding(name=f"{at}.patch_embed.pos_emb.position_embeddings", num=rows[0] * rows[1], dim=h, role="position"),
         *stack(f"{at}.layers", (0,) * layers, lambda _: layer.nodes()),

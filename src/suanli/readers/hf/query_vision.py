@@ -162,7 +162,7 @@ def eva_tower(vision: Config, at: str) -> Tower:
         qkv_bias=vision.flag("qkv_bias", default=True),
     )  # fmt: skip
     channels = vision.whole("num_channels", default=3)
-    nodes = (
+    nodes: tuple[Node, ...] = (
         of_picture(patch_conv(f"{at}.embeddings.patch_embedding", channels, h, patch, size, grid, bias=True)),
         Parameter(name=f"{at}.embeddings.class_embedding", shape=(1, 1, h)),
         Embedding(name=f"{at}.embeddings.position_embedding", num=positions, dim=h, role="position"),

@@ -1,10 +1,10 @@
-"""Pictures as one tile whose patches are merged by squares: Idefics 3, SmolVLM, Llama 4, Ovis 2; and Fuyu's bare ones."""
+"""One tile whose patches are merged by squares: Idefics 3, SmolVLM, Llama 4, Ovis 2; and Fuyu's bare patches."""
 
 from __future__ import annotations
 
 from suanli.nouns.arch import Arch
 from suanli.nouns.layers import Embedding, Linear, Parameter
-from suanli.readers.blocks import AttentionNames, norm
+from suanli.readers.blocks import AttentionNames, Node, norm
 from suanli.readers.config import Config, StandIn
 from suanli.readers.hf.composed import Language, Projector, image_stream, of_image, projector, with_vision
 from suanli.readers.hf.towers import (
@@ -54,7 +54,7 @@ def _llama4_tower(vision: Config, at: str) -> Tower:
     )
     channels = vision.whole("num_channels", default=3)
     conv = patch_conv(f"{at}.patch_embedding.linear", channels, h, patch, size, grid, bias=False)
-    nodes = (
+    nodes: tuple[Node, ...] = (
         of_picture(conv),
         Parameter(name=f"{at}.class_embedding", shape=(h,)),
         Embedding(name=f"{at}.positional_embedding_vlm", num=positions, dim=h, role="position"),
@@ -103,7 +103,7 @@ def read_ovis2(config: Config, name: str) -> Arch:
     )  # fmt: skip
     channels = vision.whole("num_channels", default=3)
     conv = patch_conv(f"{at}.transformer.embeddings.patch_embedding", channels, h, patch, size, grid, bias=True)
-    patches = (
+    patches: tuple[Node, ...] = (
         of_picture(conv),
         norm(f"{at}.transformer.embeddings.rms_norm", h),
         Embedding(name=f"{at}.transformer.embeddings.position_embedding", num=rows, dim=h, role="position"),

@@ -56,8 +56,9 @@ class TowerLayer:
         h = self.hidden
         spec = AttentionSpec(
             hidden=h, heads=self.heads, kv_heads=self.kv_heads or self.heads,
-            head_dim=self.head_dim or max(1, h // self.heads), names=self.names, qkv_bias=self.qkv_bias, k_bias=self.k_bias, o_bias=self.o_bias, qk_norm=self.qk_norm,
-            qk_norm_kind=self.qk_norm_kind, mask=self.mask,
+            head_dim=self.head_dim or max(1, h // self.heads), names=self.names, qkv_bias=self.qkv_bias,
+            k_bias=self.k_bias, o_bias=self.o_bias, qk_norm=self.qk_norm, qk_norm_kind=self.qk_norm_kind,
+            mask=self.mask,
         )  # fmt: skip
         attend = tuple(part for node in attention(spec) for part in _windowed(node, windows))
         width = h if self.scale_width is None else self.scale_width
@@ -92,7 +93,8 @@ def heads_of(config: Config, hidden: int, *names: str) -> int:
     heads = config.need(*key, high=1_000_000)
     if hidden % heads and not isinstance(hidden, StandIn):
         config.fault(
-            "contradiction", "the number of heads does not divide the width", key[0], got=f"{heads} heads, width {hidden}"
+            "contradiction", "the number of heads does not divide the width", key[0],
+            got=f"{heads} heads, width {hidden}",
         )  # fmt: skip
     return heads
 
@@ -256,7 +258,7 @@ def siglip_tower(vision: Config, at: str, *, head: bool = True, size: Size | Non
     )
     pooled = head and vision.flag("vision_use_head", default=True)
     rows = learned[0] * learned[1]
-    nodes = (
+    nodes: tuple[Node, ...] = (
         of_picture(conv),
         Embedding(name=f"{at}.embeddings.position_embedding", num=rows, dim=h, role="position"),
         *tower_stack(f"{at}.encoder.layers", layers, TowerLayer(hidden=h, heads=heads, ffn=ffn)),

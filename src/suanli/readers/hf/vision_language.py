@@ -24,7 +24,6 @@ from suanli.readers.hf.towers import (
     of_picture,
     patch_conv,
     patch_of,
-    picture,
     refuse_picture,
     siglip_tower,
     tile_size,
