@@ -10,7 +10,7 @@ from typing import Any
 from suanli.catalog.presets import Preset, presets
 from suanli.nouns.arch import Arch
 from suanli.readers import layer_expr, paper
-from suanli.readers.hf import PICTURE_READERS, read_hf_config
+from suanli.readers.hf import COMPOSED, read_hf_config
 
 
 @lru_cache(maxsize=64)
@@ -48,7 +48,7 @@ def with_image(config: Mapping[str, Any], image: tuple[int, ...] | None) -> Mapp
     if image is None:
         return config
     changed: dict[str, Any] = {**config, "image_size": list(image)}
-    if config.get("model_type") in PICTURE_READERS:  # the picture is the model's, the nested size its tower's
+    if config.get("model_type") in COMPOSED:  # the picture is the model's, the nested size its tower's
         return changed
     if isinstance(config.get("vision_config"), Mapping):
         changed["vision_config"] = {**config["vision_config"], "image_size": list(image)}

@@ -26,8 +26,8 @@ from suanli.readers.hf import (
     vision_language,
 )
 
-# Types whose tower has a size of its own, whatever the picture's.
-PICTURE_READERS: dict[str, Callable[[Config, str], Arch]] = {
+# A tower or an encoder before a decoder; the tower has a size of its own, whatever the picture's.
+COMPOSED: dict[str, Callable[[Config, str], Arch]] = {
     **vision_language.FAMILIES,
     **native_vision.FAMILIES,
     **glm_vision.FAMILIES,
@@ -35,6 +35,7 @@ PICTURE_READERS: dict[str, Callable[[Config, str], Arch]] = {
     **tile_vision.FAMILIES,
     **query_vision.FAMILIES,
     **cross_vision.FAMILIES,
+    **audio_language.FAMILIES,
 }
 READERS: dict[str, Callable[[Config, str], Arch]] = {
     **llama_like.FAMILIES,
@@ -44,8 +45,7 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
     **encoder_decoder.FAMILIES,
     **vision.FAMILIES,
     **resnet.FAMILIES,
-    **audio_language.FAMILIES,
-    **PICTURE_READERS,
+    **COMPOSED,
 }
 
 

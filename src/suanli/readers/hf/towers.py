@@ -231,7 +231,7 @@ def clip_tower(vision: Config, at: str) -> Tower:
     conv = patch_conv(
         f"{at}.embeddings.patch_embedding", vision.whole("num_channels", default=3), h, patch, size, grid, bias=False
     )
-    nodes = (
+    nodes: tuple[Node, ...] = (
         of_picture(conv),
         Parameter(name=f"{at}.embeddings.class_embedding", shape=(h,)),
         Embedding(name=f"{at}.embeddings.position_embedding", num=positions, dim=h, role="position"),
