@@ -191,8 +191,8 @@ CASES = [
                             "intermediate_size": 88, "vision_output_dim": 144, "image_size": 32, "patch_size": 8,
                             "max_num_tiles": 2, "intermediate_layers_indices": [0, 2],
                             "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]]}},
-         read=read_across, more=2 * 48 * 48, why="transformers makes the mask of tiles by an outer product",
-         **CPU),
+         read=read_across, own_decoder=True, more=2 * 48 * 48,
+         why="transformers makes the mask of tiles by an outer product", **CPU),
 ]  # fmt: skip
 IDS = ["-".join(filter(None, (each["type"], each.get("note")))) for each in CASES]
 

@@ -11,6 +11,7 @@ from suanli.readers.config import Config, brief
 from suanli.readers.hf import (
     audio_language,
     bert_like,
+    caption_vision,
     cross_vision,
     encoder_decoder,
     glm_vision,
@@ -21,6 +22,7 @@ from suanli.readers.hf import (
     packed_vision,
     query_vision,
     resnet,
+    sam_vision,
     tile_vision,
     vision,
     vision_language,
@@ -35,6 +37,8 @@ COMPOSED: dict[str, Callable[[Config, str], Arch]] = {
     **tile_vision.FAMILIES,
     **query_vision.FAMILIES,
     **cross_vision.FAMILIES,
+    **sam_vision.FAMILIES,
+    **caption_vision.FAMILIES,
     **audio_language.FAMILIES,
 }
 READERS: dict[str, Callable[[Config, str], Arch]] = {
