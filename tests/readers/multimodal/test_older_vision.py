@@ -1,4 +1,4 @@
-"""Segment Anything's towers, and captioners with decoders of their own, against transformers."""
+"""Segment Anything's towers, codebooks, and captioners with decoders of their own, against transformers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from suanli.readers.hf import caption_vision, sam_vision
+from suanli.readers.hf import caption_vision, sam_vision, vq_vision
 
 pytestmark = pytest.mark.torch
 
@@ -49,6 +49,15 @@ def _sees_twice(model: Any) -> Any:
     return model.model.get_image_features(floats(model, 1, 3, 32, 32), floats(model, 1, 3, 64, 64))
 
 
+def _codes(model: Any) -> Any:
+    """What stands before the words: their numbers are looked up on values."""
+    return model.model.vqmodel.encode(floats(model, 1, 3, 32, 32)).quantized_last_hidden_state.flatten(2).mT
+
+
+def _sees_small(model: Any) -> Any:
+    return model.model.get_image_features(floats(model, 1, 3, 32, 32))
+
+
 def _later(tokens: int) -> Any:
     """A family whose whole forward is traced as it reads: the picture is not looked at apart."""
     return lambda model: floats(model, tokens, 1)
@@ -72,6 +81,10 @@ def _reads_text(model: Any, seq: int, extra: int, width: int, device: str) -> An
     return model.text_model(inputs_embeds=floats(model, 1, seq + extra, width))
 
 
+CODES = {
+    "embed_dim": 10, "num_embeddings": 30, "latent_channels": 12, "base_channels": 32, "channel_multiplier": [1, 1, 2],
+    "num_res_blocks": 2,
+}  # fmt: skip
 OWN = {"own_decoder": True, "reads_on_cpu": True, "device": "cpu"}
 CASES: list[dict[str, Any]] = [
     *(
@@ -85,7 +98,21 @@ CASES: list[dict[str, Any]] = [
             "high_res_vision_config": SAM | {"model_type": "sam_vision_model"},
         },
     },
-    {"type": "git", "see": _later(17), "read": _reads_all, "config": BERT | {"vision_config": VIT}, **OWN},
+    {
+        "type": "chameleon", "see": _codes,
+        "config": TEXT | {"vq_config": CODES | {"resolution": 32, "attn_resolutions": [16]},
+                          "vocabulary_map": {"<image>": 5}},
+    },
+    {
+        "type": "janus", "see": _sees_small,
+        "config": {
+            "text_config": TEXT | {"model_type": "llama"},
+            "vision_config": VIT | {"mlp_ratio": 3.0, "projection_dim": 72, "depth": 3, "num_image_tokens": 16},
+            "vq_config": CODES | {"projection_dim": 72, "image_token_embed_dim": 72, "num_hidden_layers": 3},
+        },
+    },
+    {"type": "git", "see": _later(17), "read": _reads_all, "config": BERT | {"vision_config": VIT, "num_image_with_embedding": 2},
+     **OWN},
     {
         "type": "blip", "see": _later(0), "read": _reads_all_cached, **OWN,
         "config": {"text_config": BERT | {"encoder_hidden_size": 48}, "vision_config": VIT},
@@ -106,7 +133,7 @@ def _name(each: dict[str, Any]) -> str:
 
 
 def test_every_family_has_a_case() -> None:
-    modules = (sam_vision, caption_vision)
+    modules = (sam_vision, caption_vision, vq_vision)
     assert {each["type"] for each in CASES} == {kind for module in modules for kind in module.FAMILIES}
 
 

@@ -26,6 +26,7 @@ from suanli.readers.hf import (
     tile_vision,
     vision,
     vision_language,
+    vq_vision,
 )
 
 # A tower or an encoder before a decoder; the tower has a size of its own, whatever the picture's.
@@ -37,6 +38,7 @@ COMPOSED: dict[str, Callable[[Config, str], Arch]] = {
     **tile_vision.FAMILIES,
     **query_vision.FAMILIES,
     **cross_vision.FAMILIES,
+    **vq_vision.FAMILIES,
     **sam_vision.FAMILIES,
     **caption_vision.FAMILIES,
     **audio_language.FAMILIES,

@@ -111,17 +111,16 @@ def read_git(config: Config, name: str) -> Arch:
     """GIT: CLIP's patches through a matrix and a norm, before the words of a small causal BERT."""
     words = _bert_words(config)
     tower = _picture(config, clip_tower, "git.image_encoder.vision_model")
-    frames = config.maybe("num_image_with_embedding", low=0) or 0
+    frames = config.maybe("num_image_with_embedding", low=0, high=1000) or 0
     tied = config.flag("tie_word_embeddings", default=False)
     config.check()
     h, at = words.hidden, "git.visual_projection.visual_projection"
-    each = Module(
-        name="git.img_temperal_embedding", indices=range(frames),
-        children=(Parameter(name="", shape=(1, 1, tower.width)),),
-    )  # fmt: skip
+    moments = tuple(
+        Parameter(name=f"git.img_temporal_embedding.{frame}", shape=(1, 1, tower.width)) for frame in range(frames)
+    )
     nodes = (
         *tower.nodes,
-        *((each,) if frames else ()),
+        *moments,
         of_image(
             Linear(name=f"{at}.0", in_features=tower.width, out_features=h, bias=True), norm(f"{at}.1", h, "layer")
         ),

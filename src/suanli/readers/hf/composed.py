@@ -83,7 +83,11 @@ def _moved(arch: Arch, language: Language) -> Arch:
 
 def with_vision(config: Config, name: str, vision: Vision, language: Language, *, more: tuple[Node, ...] = ()) -> Arch:
     """The whole model: one picture a sample, whose tokens stand among the --seq tokens of text."""
-    text = read_language(config, name, language)
+    return joined(read_language(config, name, language), vision, *more)
+
+
+def joined(text: Arch, vision: Vision, *more: Node) -> Arch:
+    """A decoder that has been read with what stands before it."""
     reads = ENCODER if any(stream.name == ENCODER for stream in text.streams) else TOKENS
     streams = tuple(
         replace(stream, extra=stream.extra + vision.tokens) if stream.name == reads else stream
