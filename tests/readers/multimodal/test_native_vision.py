@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from suanli.readers.hf import audio_language, glm_vision, native_vision, packed_vision
+from suanli.readers.hf import audio_language, glm_vision, native_vision, omni_vision, packed_vision
 from suanli.readers.hf.anyres import Pinpoints
 
 pytestmark = pytest.mark.torch
@@ -43,6 +43,10 @@ AUDIO = {
 AUDIO_BART = {
     "d_model": 48, "encoder_ffn_dim": 88, "encoder_layers": 3, "encoder_attention_heads": 4, "num_mel_bins": 8,
     "max_source_positions": 20,
+}  # fmt: skip
+EARS = {
+    "d_model": 48, "encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 88, "num_mel_bins": 12,
+    "output_dim": 72,
 }  # fmt: skip
 
 
@@ -148,6 +152,12 @@ OTHERS = [
     case("lfm2_vl", _lfm2, text("lfm2", num_hidden_layers=4, full_attn_idxs=[1]),
          PACKED | {"patch_size": 8, "num_patches": 36}, projector_hidden_size=50, image_size=[32, 48], more=CONV_ENDS,
          why="transformers pads short convolutions on both sides and cuts what is past the end"),
+    case("qwen2_5_omni_thinker", sees(20, 12, PATCH14), text("qwen2_5_omni_text", 2, 2, 2), WINDOWS, image_size=LARGE,
+         audio_config=EARS),
+    case("qwen3_omni_moe_thinker", sees(4, 6, PATCH16),
+         text("qwen3_omni_moe_text", 2, 2, 2, head_dim=12, num_experts=8, num_experts_per_tok=3,
+              moe_intermediate_size=40),
+         DEEP, image_size=[64, 96], audio_config=EARS | {"downsample_hidden_size": 20}),
     case("minimax_m3_vl", sees(4, 6, PATCH14),
          text("minimax_m3_vl_text", head_dim=12, num_local_experts=4, num_experts_per_tok=2), PACKED,
          projector_hidden_size=56, image_size=SMALL),
@@ -168,7 +178,7 @@ def _name(each: dict[str, Any]) -> str:
 
 
 def test_every_family_has_a_case() -> None:
-    modules = (native_vision, glm_vision, packed_vision, audio_language)
+    modules = (native_vision, glm_vision, packed_vision, omni_vision, audio_language)
     assert {each["type"] for each in (*CASES, *SCANNED)} == {kind for module in modules for kind in module.FAMILIES}
 
 

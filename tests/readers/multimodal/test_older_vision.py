@@ -111,8 +111,10 @@ CASES: list[dict[str, Any]] = [
             "vq_config": CODES | {"projection_dim": 72, "image_token_embed_dim": 72, "num_hidden_layers": 3},
         },
     },
-    {"type": "git", "see": _later(17), "read": _reads_all, "config": BERT | {"vision_config": VIT, "num_image_with_embedding": 2},
-     **OWN},
+    {
+        "type": "git", "see": _later(17), "read": _reads_all, **OWN,
+        "config": BERT | {"vision_config": VIT, "num_image_with_embedding": 2},
+    },
     {
         "type": "blip", "see": _later(0), "read": _reads_all_cached, **OWN,
         "config": {"text_config": BERT | {"encoder_hidden_size": 48}, "vision_config": VIT},

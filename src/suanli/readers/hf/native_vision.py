@@ -226,14 +226,14 @@ def window_streams(grid: Grid, side: int) -> tuple[Stream, ...]:
     )
 
 
-def windowed_tower(config: Config, at: str) -> tuple[Blocks, Vision]:
+def windowed_tower(config: Config, at: str, attention: AttentionNames = FUSED) -> tuple[Blocks, Vision]:
     """Qwen2.5-VL's tower: RMS norms, gated MLP, windows in all layers but a few."""
     vision = config.part("vision_config")
     blocks = read_blocks(config, at, conv_bias=False)
     h = blocks.hidden
     layer = TowerLayer(
         hidden=h, heads=blocks.heads, kv_heads=vision.kv_heads(blocks.heads), ffn=vision.need("intermediate_size"),
-        names=FUSED, norms=("norm1", "norm2"), norm_kind="rms", mlp_names=("gate_proj", "up_proj", "down_proj"),
+        names=attention, norms=("norm1", "norm2"), norm_kind="rms", mlp_names=("gate_proj", "up_proj", "down_proj"),
     )  # fmt: skip
     side = max(1, vision.whole("window_size", default=112) // blocks.merge // blocks.patch)
     streams = window_streams(blocks.grid, side)
@@ -263,7 +263,16 @@ def read_hyperclovax(config: Config, name: str) -> Arch:
     return with_vision(config, name, vision, Language(default="hyperclovax", tied=True), more=(last,))
 
 
-def deep_tower(config: Config, at: str) -> Vision:
+@dataclass(frozen=True, kw_only=True)
+class Merging:
+    """How a tower calls what merges its squares of patches, and what does so for the decoder's deeper layers."""
+
+    norm: str = "norm"
+    names: tuple[str, str] = ("linear_fc1", "linear_fc2")
+    deeper: str = "deepstack_merger_list"
+
+
+def deep_tower(config: Config, at: str, merging: Merging | None = None) -> Vision:
     """Qwen3-VL's tower: learned positions, plain MLP; what some layers leave is merged for the decoder too."""
     vision = config.part("vision_config")
     blocks = read_blocks(config, at, conv_bias=True)
@@ -274,12 +283,12 @@ def deep_tower(config: Config, at: str) -> Vision:
         mlp_names=("linear_fc1", "linear_fc2"),
     )  # fmt: skip
     deep = vision.wholes("deepstack_visual_indexes") or ()
-    names = ("linear_fc1", "linear_fc2")
-    merger = Projector(at=f"{at}.merger", names=names)
-    each = Projector(at="", names=names, norm="norm")
+    called = merging or Merging()
+    merger = Projector(at=f"{at}.merger", names=called.names)
+    each = Projector(at="", names=called.names, norm=called.norm)
     deeper = tuple(
         Module(
-            name=f"{at}.deepstack_merger_list", indices=range(len(deep)),
+            name=f"{at}.{called.deeper}", indices=range(len(deep)),
             children=tuple(_bare(node) for node in projector(each, blocks.merged, blocks.merged, blocks.out)),
         )
         for _ in deep[:1]
@@ -287,7 +296,7 @@ def deep_tower(config: Config, at: str) -> Vision:
     patches: tuple[Node, ...] = (
         Embedding(name=f"{at}.pos_embed", num=rows, dim=h, role="position"),
         *blocks.stack(layer),
-        norm(f"{at}.merger.norm", h, "layer"),
+        norm(f"{at}.merger.{called.norm}", h, "layer"),
     )
     return seen_in_blocks(blocks, patches, (*projector(merger, blocks.merged, blocks.merged, blocks.out), *deeper))
 
