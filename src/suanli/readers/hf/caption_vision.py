@@ -129,7 +129,8 @@ def read_git(config: Config, name: str) -> Arch:
         Linear(name="output", in_features=h, out_features=words.vocab, bias=True, role="lm_head", tied=tied),
     )
     streams = (*tower.streams, image_stream(tower.positions))
-    return _told(name, words, nodes, streams, tower.positions, said(tower))
+    ahead = "its tokens see one another; pairs that look ahead are charged by convention full alone"
+    return _told(name, words, nodes, streams, tower.positions, f"{said(tower)}; {ahead}")
 
 
 def read_blip(config: Config, name: str) -> Arch:

@@ -62,6 +62,12 @@ def seen_by(tower: Tower, nodes: tuple[Node, ...], tokens: int, *, more: tuple[N
     )
 
 
+def mutual(vision: Vision) -> Vision:
+    """The same where the picture's tokens see one another: what is ahead is in convention full, not in causal."""
+    note = f"{vision.note}, whose tokens see one another; pairs that look ahead are charged by convention full alone"
+    return replace(vision, note=note)
+
+
 def text_width(config: Config, language: Language) -> int:
     """Width of the decoder, to which the projector goes."""
     return config.part(language.part).need("hidden_size", "n_embd", "d_model")
@@ -189,7 +195,7 @@ def read_paligemma(config: Config, name: str) -> Arch:
     if config.part("vision_config").whole("projection_dim", default=out) != out:
         config.fault("contradiction", "the projection does not end at the decoder's width", "vision_config")
     nodes = (Linear(name="model.multi_modal_projector.linear", in_features=tower.width, out_features=out, bias=True),)
-    return with_vision(config, name, seen_by(tower, nodes, tower.positions), language)
+    return with_vision(config, name, mutual(seen_by(tower, nodes, tower.positions)), language)
 
 
 def read_gemma3(config: Config, name: str) -> Arch:
@@ -205,7 +211,7 @@ def read_gemma3(config: Config, name: str) -> Arch:
         norm(f"{at}.mm_soft_emb_norm", tower.width),
         Linear(name=f"{at}.mm_input_projection_weight", in_features=tower.width, out_features=out),
     )
-    return with_vision(config, name, seen_by(tower, nodes, pooled * pooled), language)
+    return with_vision(config, name, mutual(seen_by(tower, nodes, pooled * pooled)), language)
 
 
 def shuffled(config: Config, tower: Tower, factor: int, key: str) -> int:
