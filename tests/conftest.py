@@ -19,13 +19,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out `full` unless -m is given; skip `shared` aloud where its folder is absent."""
     if not any(arg == "-m" for arg in config.invocation_params.args):
-        left = [item for item in items if "full" in item.keywords]
+        left = [item for item in items if item.get_closest_marker("full")]  # a mark; `[full]` may be a test's id
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if "full" not in item.keywords]
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
     if not SHARED.is_dir():
         skip = pytest.mark.skip(reason="the folder of shared reference data is not beside the checkout")
         for item in items:
-            if "shared" in item.keywords:
+            if item.get_closest_marker("shared"):
                 item.add_marker(skip)
 
 

@@ -329,6 +329,13 @@ def test_sizes_of_the_uncounted(phase: str, kv_len: int | None, sizes: dict[str,
     assert everything == found  # the model's own mask, whatever a convention charges
 
 
+def test_biases_of_a_head_are_added_to_the_logits_that_are_made() -> None:
+    """Two sequences prefilled: two rows of five logits, not ten."""
+    head = Linear(name="lm_head", in_features=3, out_features=5, bias=True, role="lm_head")
+    (found,) = uncounted(Setting(arch(head), workload("prefill"), CAUSAL))
+    assert found.operations == 2 * 5
+
+
 def test_the_uncounted_say_why() -> None:
     found = uncounted(Setting(SMALL, workload("forward"), CAUSAL))
     assert [item.why for item in found] == [

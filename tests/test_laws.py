@@ -393,6 +393,21 @@ def test_adapters_on_every_matrix(spec: Spec, rank: int, seq: int) -> None:
     assert trained <= flops(spec.arch, seq=seq, phase="train") + 3 * 2 * seq * added
 
 
+@pytest.mark.xfail(
+    strict=True, reason="a parallel MLP reads what attention reads; its first matrix is taken to follow the output"
+)
+def test_adapters_of_a_parallel_block() -> None:
+    """h = 4, one layer, f = 8, s = 3, rank 1: no gradient reaches the first norm, hence none is made by q, k, v and up,
+    nor by their adapters' A."""
+    config = {"num_layers": 1, "hidden": 4, "heads": 2, "ffn": 8, "vocab": 5, "parallel_block": True}
+    tuned = with_lora(read_paper_decoder(config, "x"), Lora(1))
+    weights, head, attention = 64 + 64, 20, 4 * 6 * 4
+    adapters = 4 * (4 + 4) + 2 * (4 + 8)
+    unneeded = 3 * 16 + 32 + 4 * 4
+    by_hand = 2 * 2 * 3 * (weights + head) + 3 * attention + 3 * 2 * 3 * adapters - 2 * 3 * unneeded
+    assert flops(tuned, seq=3, phase="train") == by_hand
+
+
 @FEW
 @given(specs(), st.integers(1, 4))
 def test_fewer_targets_train_less(spec: Spec, rank: int) -> None:
@@ -452,9 +467,6 @@ def test_hardware_under_every_policy_is_that_of_its_own_ledger(
     }
 
 
-@pytest.mark.xfail(
-    strict=True, reason="count._again looks for the paths of arch.leaves(); frozen stacks are split, so none is found"
-)
 def test_hardware_under_every_policy_with_frozen_weights() -> None:
     config = {"num_layers": 2, "hidden": 4, "heads": 2, "ffn": 8, "vocab": 5}
     tuned, rule, work = with_lora(read_paper_decoder(config, "x"), Lora(1)), CONVENTIONS["causal"], Workload(

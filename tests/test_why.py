@@ -62,3 +62,10 @@ def test_unknown_id_names_the_nearest() -> None:
 def test_a_quantity_without_value_says_why() -> None:
     with pytest.raises(InputError, match=r"days has no value in ID; got neither --gpus nor --deadline"):
         suanli.why("days", "gpt2", tokens="1T", gpu="h100-sxm", mfu=0.4)
+
+
+def test_steps_of_frozen_weights_hold_their_numbers() -> None:
+    """Where the first layer stands apart, its rows are explained like the others."""
+    found = suanli.why("flops.model", "gpt2", seq=64, phase="train", trainable="lora:r=4,targets=c_attn")
+    assert all(step.values for step in found.steps)
+    assert sum(step.value for step in found.steps) == found.value

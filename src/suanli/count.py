@@ -16,10 +16,11 @@ from suanli.nouns.arch import Arch, Module, Placed, split_first
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count, CountRow, FlopCounts, ParamCounts
 from suanli.nouns.layers import Attention, Embedding, Layer, Linear, LinearAttention, Opaque, Similarity
-from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS, Ledger, Op, Uncounted
+from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS, Ledger, Op
 from suanli.nouns.workload import DTYPE_BITS, RECOMPUTE, Workload
+from suanli.uncounted import uncounted
 from suanli.units import BITS_PER_BYTE, FLOPS_PER_MAC
-from suanli.work import Setting, attended_pairs, layer_work, passive_width
+from suanli.work import Setting, layer_work
 
 # --- passes -------------------------------------------------------------------------------------------------------
 
@@ -178,7 +179,7 @@ def _again(ledger: Ledger, at: Setting, policy: str) -> int:
     if at.convention.basis == "closed":
         return ledger.flops(FORWARD) if policy == "full" else 0
     asked = replace(at, workload=replace(at.workload, recompute=policy))
-    again = {placed.path for placed in at.arch.leaves() if recomputed(placed, asked)}
+    again = {placed.path for placed in placed_layers(at.arch) if recomputed(placed, asked)}
     return sum(row.hardware_flops for row in ledger.rows if row.pass_ == FORWARD and _is_again(row, again, policy))
 
 
@@ -343,30 +344,3 @@ def closed_form_values(at: Setting) -> dict[str, int]:
     }  # fmt: skip
     wanted = all_formulas()[at.convention.closed_form or ""].legend
     return {name: known[name] for name in wanted}
-
-
-def uncounted(at: Setting) -> tuple[Uncounted, ...]:
-    """What the totals leave out, with its size: elementwise work, norms, softmax, lookups, biases."""
-    norms = elements = softmax = lookups = biases = 0
-    for placed in at.arch.leaves():
-        layer, tokens = placed.layer, at.tokens(placed.stream) * placed.times
-        if layer.kind == "norm":
-            norms += tokens * passive_width(layer)
-        elif layer.kind == "elementwise":
-            elements += tokens * passive_width(layer)
-        elif isinstance(layer, Embedding):
-            lookups += tokens * layer.dim
-        elif isinstance(layer, Attention) and tokens:
-            keys = at.keys(layer.key_stream or placed.stream)
-            pairs = attended_pairs(layer, at.queries(placed.stream), keys, "mask")
-            softmax += at.sequences(placed.stream) * pairs.value * layer.heads * placed.times
-        elif isinstance(layer, Linear) and layer.bias:
-            biases += tokens * layer.out_features
-    found = (
-        Uncounted("norms", norms, "elements normalised; no matmul"),
-        Uncounted("activations and pooling", elements, "elements passed through; no matmul"),
-        Uncounted("softmax", softmax, "scores exponentiated and summed; no matmul"),
-        Uncounted("embedding lookups", lookups, "elements copied; a gather, not a product"),
-        Uncounted("bias additions", biases, "one add an element; no matmul"),
-    )
-    return tuple(item for item in found if item.operations)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from suanli.count import placed_layers
 from suanli.errors import unknown_name
 from suanli.formulas import Formula, all_formulas
 from suanli.nouns.arch import Arch
@@ -163,7 +164,7 @@ _SHAPE = ("in_features", "out_features", "num", "dim", "top_k", "hidden", "ffn",
 
 def _flop_steps(at: Setting, books: Count, pass_: str | None) -> tuple[Step, ...]:
     """One row a layer and pass: the formula's forward value, times the copies and the products of the pass."""
-    forward = {placed.path: (placed, layer_work(placed, at)) for placed in at.arch.leaves()}
+    forward = {placed.path: (placed, layer_work(placed, at)) for placed in placed_layers(at.arch)}
     rows = []
     for op in books.ledger.rows:
         if (pass_ and op.pass_ != pass_) or not op.hardware_flops:

@@ -132,9 +132,9 @@ def attended_pairs(layer: Attention, queries: int, keys: int, rule: str) -> Prod
     """Pairs of one sequence under a convention's rule: the only place that knows masks."""
     if rule == "none":
         return NOTHING
-    if rule == "half":
+    if rule == "half" and layer.key_stream is None:  # across streams nothing is masked, so nothing is halved
         return product(counting.half_pairs, queries=queries, keys=keys)
-    if rule == "full":
+    if rule in ("full", "half"):
         return product(counting.full_pairs, queries=queries, keys=keys)
     if layer.mask != "causal" or layer.key_stream is not None:
         seen = keys if layer.window is None else min(keys, layer.window)

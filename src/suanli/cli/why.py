@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from suanli import api
-from suanli.cli.count import KvLen, Phase, Recompute
+from suanli.cli.count import KvDtype, KvLen, Optimizer, Phase, Recompute, Trainable
 from suanli.cli.mfu import GlobalBatch, Peak, StepTime, TokensPerSecond
 from suanli.cli.options import (
     Batch,
@@ -49,6 +49,9 @@ def command(
     kv_len: KvLen = None,
     image: Image = None,
     dtype: Dtype = None,
+    kv_dtype: KvDtype = None,
+    optimizer: Optimizer = None,
+    trainable: Trainable = None,
     recompute: Recompute = None,
     convention: Convention = None,
     params: Params = None,
@@ -76,6 +79,7 @@ def command(
     """
     given: dict[str, Any] = {
         "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "image": image, "dtype": dtype,
+        "kv_dtype": kv_dtype, "optimizer": optimizer, "trainable": trainable,
         "recompute": recompute, "convention": convention, "params": params, "gpu": gpu, "gpus": gpus,
         "step_time": step_time, "global_batch": global_batch, "tokens_per_second": tokens_per_second,
         "tflops_per_gpu": tflops_per_gpu, "peak": peak, "tokens": tokens, "mfu": mfu, "hfu": hfu, "goodput": goodput,

@@ -1,0 +1,192 @@
+"""The report of `verify`: verdict, summary, which claims are shown and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from suanli.nouns.claim import (
+    ARTICLE_WRONG,
+    DIFFERS,
+    FAILS,
+    FLAGGED,
+    HOLDS,
+    NOT_COUNTED,
+    REPRODUCED,
+    RULE,
+    UNSUPPORTED,
+    ClaimResult,
+    SourceSummary,
+    Verification,
+)
+from suanli.nouns.result import Result
+from suanli.report.document import Document, Lines, Table
+from suanli.report.verify_pages import WORST_SHOWN, shown, verify_document
+
+
+def claim(id: str, section: str, status: str, **more: Any) -> ClaimResult:
+    given = {"expected": 2.0, "got": 3.0, "error": 1.0, **more}
+    return ClaimResult(id=id, source=f"source of {id}", section=section, statement=f"says {id}", status=status, **given)
+
+
+def summary(section: str, source: str = "s", **more: Any) -> SourceSummary:
+    given: dict[str, Any] = {
+        "n": 1234, "within": 1000, "failed": 0, "median_error": 0.00512, "worst": "w-1", "worst_error": -0.0266,
+        "mape_fitted": None, "mape_held_out": None, **more,
+    }  # fmt: skip
+    return SourceSummary(source=source, section=section, **given)
+
+
+def page(claims: tuple[ClaimResult, ...], summaries: tuple[SourceSummary, ...], every: bool = False) -> Document:
+    found = Verification(claims, summaries)
+    return verify_document(Result("verify", {"all": every}, found, ok=found.holds))
+
+
+def table(document: Document, title: str) -> Table:
+    return next(block for block in document.blocks if isinstance(block, Table) and block.title == title)
+
+
+def ids(block: Table) -> list[str]:
+    return [row[1].removeprefix("says ") for row in block.rows]
+
+
+# --- the verdict --------------------------------------------------------------------------------------------------
+
+
+def test_the_headline_of_what_holds() -> None:
+    claims = (claim("a", "articles", HOLDS), claim("b", "articles", HOLDS), claim("c", "articles", RULE))
+    assert page(claims, ()).headline == "all claims hold: 2 holds, 1 rule of thumb"
+
+
+def test_the_headline_of_what_fails() -> None:
+    claims = (claim("a", "models", FAILS), claim("b", "articles", FAILS), claim("c", "articles", ARTICLE_WRONG))
+    assert page(claims, ()).headline == "2 claims FAIL: 2 fails, 1 article wrong"
+
+
+# --- the summary --------------------------------------------------------------------------------------------------
+
+# a summary: the cells of its row
+SUMMARIES = [
+    (summary("models"), ("s", "models", "1,234", "1,000", "", "0.00512", "w-1", "-0.0266")),
+    # errors of runs are in points of the peak
+    (summary("runs"), ("s", "runs", "1,234", "1,000", "", "0.512", "w-1", "-2.660")),
+    (summary("runs", failed=3, within=None), ("s", "runs", "1,234", "", "3", "0.512", "w-1", "-2.660")),
+    (
+        summary("articles", median_error=None, worst=None, worst_error=None),
+        ("s", "articles", "1,234", "1,000", "", "", "", ""),
+    ),
+    # what is off by nothing is not the worst of anything
+    (summary("articles", worst_error=0.0), ("s", "articles", "1,234", "1,000", "", "0.00512", "", "")),
+]
+
+
+@pytest.mark.parametrize(("row", "cells"), SUMMARIES)
+def test_rows_of_the_summary(row: SourceSummary, cells: tuple[str, ...]) -> None:
+    block = page((), (row,)).blocks[0]
+    assert isinstance(block, Table)
+    assert block.title == "Agreement by source (nothing is fitted; errors of runs in points of the peak)"
+    assert block.columns == ("source", "section", "n", "within", "failed", "median |error|", "worst", "its error")
+    assert block.rows == (cells,)
+
+
+# --- sections -----------------------------------------------------------------------------------------------------
+
+
+def test_articles_are_shown_in_full_with_what_is_wrong_and_why() -> None:
+    claims = (
+        claim("a", "articles", HOLDS, article=2.0, why="never said"),
+        claim("b", "articles", ARTICLE_WRONG, article=5.0, why="a factor of two"),
+        claim("c", "articles", UNSUPPORTED, expected=None, got=None, error=None, why="nobody knows"),
+        claim("d", "articles", RULE),
+    )
+    found = page(claims, (summary("articles"),))
+    block = table(found, "Articles, number by number")
+    assert block.columns == ("source", "statement", "printed", "right", "ours", "status")
+    assert block.rows == (
+        ("source of a", "says a", "2", "2", "3", "holds"),
+        ("source of b", "says b", "5", "2", "3", "article wrong"),
+        ("source of c", "says c", "n/a", "n/a", "n/a", "unsupported"),
+        ("source of d", "says d", "n/a", "2", "3", "rule of thumb"),
+    )
+    lines = {each.title: each.lines for each in found.blocks if isinstance(each, Lines)}
+    assert lines["Where the articles are wrong, and why"] == ("source of b: says b: a factor of two",)
+    assert lines["Without a number to check"] == ("source of c: says c (unsupported): nobody knows",)
+
+
+def test_of_runs_the_furthest_are_shown_worst_first() -> None:
+    odd = [claim(f"d{n}", "runs", DIFFERS, error=n * (-1) ** n / 100) for n in range(1, 16)]
+    quiet = [
+        claim("ok", "runs", REPRODUCED, error=0.5),
+        claim("holds", "runs", HOLDS, error=0.5),
+        claim("unknown", "runs", DIFFERS, error=None),
+        claim("flagged", "runs", FLAGGED, error=0.005),
+    ]
+    found = page((*quiet, *odd), (summary("runs"),))
+    block = table(found, "Runs furthest from what was printed (flagged rows contradict themselves)")
+    assert ids(block) == [f"d{n}" for n in range(15, 15 - WORST_SHOWN, -1)]
+    assert ids(table(found, "Failed")) == []
+
+
+def test_a_flagged_run_is_among_the_odd_ones() -> None:
+    found = page((claim("f", "runs", FLAGGED), claim("x", "runs", FAILS)), (summary("runs"),))
+    assert ids(table(found, "Runs furthest from what was printed (flagged rows contradict themselves)")) == ["f"]
+    assert ids(table(found, "Failed")) == ["x"]
+
+
+def test_all_runs_where_all_are_asked_for() -> None:
+    claims = tuple(claim(f"r{n}", "runs", REPRODUCED) for n in range(20))
+    found = page(claims, (summary("runs"),), every=True)
+    assert ids(table(found, "Published runs")) == [f"r{n}" for n in range(20)]
+
+
+def test_of_other_sections_what_simply_holds_is_silent() -> None:
+    claims = tuple(
+        claim(status.replace(" ", "-"), "models", status) for status in (HOLDS, REPRODUCED, FAILS, DIFFERS, NOT_COUNTED)
+    )
+    found = page(claims, (summary("models"),))
+    assert ids(table(found, "Failed")) == ["fails"]
+    assert ids(table(found, "Models")) == ["differs", "not-counted-yet"]
+    every = page(claims, (summary("models"),), every=True)
+    assert len(table(every, "Models").rows) == 5
+
+
+def test_sections_stand_once_in_the_order_of_the_summary() -> None:
+    claims = (claim("a", "models", DIFFERS), claim("b", "articles", HOLDS))
+    found = page(claims, (summary("models"), summary("models", "t"), summary("articles")))
+    titles = [block.title for block in found.blocks if isinstance(block, Table)]
+    assert titles[1:] == ["Failed", "Models", "Articles, number by number"]
+
+
+def test_rows_with_nothing_to_compare() -> None:
+    reasons = {"no peak known": 3, "no throughput printed": 5}
+    rows = (
+        summary("runs", "all", not_recomputed=reasons),
+        summary("runs", "other", not_recomputed=reasons),
+        summary("models", "all"),
+    )
+    block = page((), rows).blocks[-1]
+    assert block == Lines("Rows with nothing to compare", ("all: 3 no peak known; 5 no throughput printed",))
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (2.0, "2"),
+        (1234567, "1,234,567"),
+        (0.41618, "0.41618"),
+        (1234.56789012, "1,234.5679"),
+        (999_999_999_999_999, "999,999,999,999,999"),
+        (1e15, "1e+15"),
+        (3.15e23, "3.15e+23"),
+        (-3.15e23, "-3.15e+23"),
+        (0.0001, "0.0001"),
+        (0.00001234, "1.234e-05"),
+    ],
+)
+def test_figures(value: float, text: str) -> None:
+    assert shown(value) == text
