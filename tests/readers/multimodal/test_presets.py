@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from suanli import count
 from suanli.catalog.presets import presets
 from suanli.errors import ConfigError
-from suanli.readers.hf import COMPOSED, read_hf_config
+from suanli.readers.hf import COMPOSED, READERS, read_hf_config
+from suanli.readers.hf.composed import SAME_AS
 from suanli.readers.preset import read_named_preset, read_preset
 
 NAMES = sorted(name for name, preset in presets().items() if preset.config.get("model_type") in COMPOSED)
@@ -32,6 +34,41 @@ def test_preset_has_the_parameters_of_its_class(name: str, module_differences: A
     arch = read_preset(presets()[name])
     assert arch.params_total == presets()[name].params == sum(each.numel() for each in model.parameters())
     assert module_differences(arch, model) == []
+
+
+IMPOSSIBLE = {"aya_vision": "14 heads do not divide 1,152"}  # transformers cannot build its own default
+
+
+@pytest.mark.torch
+@pytest.mark.full
+@pytest.mark.parametrize("kind", sorted(set(COMPOSED) - set(IMPOSSIBLE)))
+def test_default_description_has_the_parameters_of_its_class(kind: str, module_differences: Any) -> None:
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    auto = pytest.importorskip("transformers.models.auto.modeling_auto")
+    names = {**auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES, **auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES}
+    config = transformers.AutoConfig.for_model(kind, **({"vq_config": {}} if kind == "chameleon" else {}))
+    values = json.loads(json.dumps(config.to_dict(), default=str))
+    decoder = values.get("text_config", values)["model_type"]
+    if SAME_AS.get(decoder, decoder) not in READERS and kind not in OWN_DECODERS:
+        pytest.skip(f"nobody reads {decoder} yet")
+    with torch.device("meta"):
+        model = getattr(transformers, names[kind])._from_config(config, dtype=torch.bfloat16)
+    arch = read_hf_config(values, "default")
+    assert module_differences(arch, model) == []
+    assert arch.params_total == sum(each.numel() for each in model.parameters())
+
+
+OWN_DECODERS = {"mllama", "git", "blip", "kosmos-2", "kosmos-2.5", "chameleon"}
+
+
+def test_a_picture_that_cannot_be_cut_is_not_counted() -> None:
+    config = dict(presets()["gemma-3-4b-vision"].config)
+    odd = read_hf_config({**config, "vision_config": {**config["vision_config"], "image_size": 140}}, "odd")
+    blind, text = (count(arch, seq=64).result for arch in (odd, "gemma-3-4b"))
+    assert (blind.units, blind.flops.forward) == (text.units, text.flops.forward)
+    assert odd.notes[0].startswith("pictures of 140x140 cannot be cut into tokens as the description says")
+    held = odd.params_total - read_named_preset("gemma-3-4b-vision").params_total
+    assert held == (10 * 10 - 64 * 64) * 1152  # the table of positions alone is shorter
 
 
 # Forward FLOPs of transformers on the meta device, by FlopCounterMode (shared/data/expected_counts.csv).

@@ -56,6 +56,7 @@ def read_language(config: Config, name: str, language: Language) -> Arch:
     values = {**language.more, **part.values}
     if flat or values.get("model_type") is None:
         values["model_type"] = language.default
+    _floor_head(values)
     values["model_type"] = SAME_AS.get(str(values["model_type"]), values["model_type"])
     if not language.nested:
         values["tie_word_embeddings"] = tied
@@ -67,6 +68,17 @@ def read_language(config: Config, name: str, language: Language) -> Arch:
     config.check()
     assert arch is not None
     return _moved(arch, language)
+
+
+# Decoders whose heads are as wide as goes into the model's width, which they need not fill.
+FLOORED = ("glm4v_moe_text", "qwen3_omni_moe_text")
+
+
+def _floor_head(values: dict[str, object]) -> None:
+    hidden, heads = values.get("hidden_size"), values.get("num_attention_heads")
+    floored = values["model_type"] in FLOORED and values.get("head_dim") is None
+    if floored and isinstance(hidden, int) and isinstance(heads, int) and 0 < heads <= hidden:
+        values["head_dim"] = hidden // heads
 
 
 def _moved(arch: Arch, language: Language) -> Arch:

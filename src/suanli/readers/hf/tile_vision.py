@@ -38,7 +38,7 @@ def read_idefics3(config: Config, name: str) -> Arch:
             out_features=text_width(config, language),
         ),
     )  # fmt: skip
-    tokens = shuffled(config, tower, factor, "scale_factor")
+    tokens = shuffled(tower, factor)
     return with_vision(config, name, seen_by(tower, nodes, tokens), language)
 
 
@@ -81,7 +81,7 @@ def read_llama4(config: Config, name: str) -> Arch:
     adapter = Projector(at="vision_model.vision_adapter.mlp", names=("fc1", "fc2"), bias=False)
     last = Linear(name="multi_modal_projector.linear_1", in_features=width, out_features=text_width(config, language))
     nodes = (*projector(adapter, ffn, inner, out), last)
-    tokens = shuffled(config, tower, factor, "pixel_shuffle_ratio")
+    tokens = shuffled(tower, factor)
     return with_vision(config, name, seen_by(tower, nodes, tokens), language)
 
 
@@ -120,7 +120,7 @@ def read_ovis2(config: Config, name: str) -> Arch:
         Linear(name="model.visual_embeddings_table", in_features=words, out_features=width),
     )
     tower = Tower(nodes=(in_patches(patches),), width=h, grid=grid, size=size, positions=rows)
-    tokens = shuffled(config, tower, stride, "hidden_stride")
+    tokens = shuffled(tower, stride)
     return with_vision(config, name, seen_by(tower, nodes, tokens), language)
 
 

@@ -9,7 +9,7 @@ from math import isqrt
 from suanli.nouns.arch import Arch, Module, Stream
 from suanli.nouns.layers import Embedding, Linear, Parameter
 from suanli.readers.blocks import AttentionNames, Node, norm
-from suanli.readers.config import Config, StandIn
+from suanli.readers.config import Config
 from suanli.readers.hf.anyres import Pinpoints
 from suanli.readers.hf.composed import Language, Projector, image_stream, of_image, projector, with_vision
 from suanli.readers.hf.native_vision import pixtral_tower
@@ -53,7 +53,13 @@ def said(tower: Tower) -> str:
 
 
 def seen_by(tower: Tower, nodes: tuple[Node, ...], tokens: int, *, more: tuple[Node, ...] = ()) -> Vision:
-    """A tower with a projector that makes `tokens` of every tile."""
+    """A tower with a projector that makes `tokens` of every tile; with none, a tower that sees nothing.
+
+    Some descriptions (transformers' own defaults among them) cannot take a picture of the size they name: their
+    weights are held, no picture is counted, and it is said.
+    """
+    if not tokens:
+        return _blind(tower, (*tower.nodes, *nodes, *more))
     return Vision(
         nodes=(*tower.nodes, of_image(*nodes), *more),
         streams=(*tower.streams, image_stream(tokens, tower.tiles)),
@@ -62,10 +68,17 @@ def seen_by(tower: Tower, nodes: tuple[Node, ...], tokens: int, *, more: tuple[N
     )
 
 
+def _blind(tower: Tower, nodes: tuple[Node, ...]) -> Vision:
+    size = f"{tower.size[0]}x{tower.size[1]}"
+    note = f"pictures of {size} cannot be cut into tokens as the description says, so none is counted"
+    streams = (*tower.streams, image_stream(0), Stream(name=IDLE, length=0))
+    return Vision(nodes=(idle(*nodes),), streams=streams, tokens=0, note=note)
+
+
 def mutual(vision: Vision) -> Vision:
     """The same where the picture's tokens see one another: what is ahead is in convention full, not in causal."""
-    note = f"{vision.note}, whose tokens see one another; pairs that look ahead are charged by convention full alone"
-    return replace(vision, note=note)
+    ahead = "whose tokens see one another; pairs that look ahead are charged by convention full alone"
+    return replace(vision, note=f"{vision.note}, {ahead}") if vision.tokens else vision
 
 
 def text_width(config: Config, language: Language) -> int:
@@ -203,9 +216,7 @@ def read_gemma3(config: Config, name: str) -> Arch:
     language = Language(default="gemma3_text", tied=True)
     tower = fixed_tower(config, "siglip_vision_model")
     side = isqrt(config.whole("mm_tokens_per_image", default=256))
-    if side > tower.grid[0] and not isinstance(tower.size[0], StandIn):
-        config.fault("contradiction", "more tokens are asked for than there are patches", "mm_tokens_per_image")
-    pooled = tower.grid[0] // max(1, tower.grid[0] // side)
+    pooled = tower.grid[0] // (tower.grid[0] // side) if side <= tower.grid[0] else 0
     at, out = "model.multi_modal_projector", text_width(config, language)
     nodes = (
         norm(f"{at}.mm_soft_emb_norm", tower.width),
@@ -214,11 +225,9 @@ def read_gemma3(config: Config, name: str) -> Arch:
     return with_vision(config, name, mutual(seen_by(tower, nodes, pooled * pooled)), language)
 
 
-def shuffled(config: Config, tower: Tower, factor: int, key: str) -> int:
-    """Tokens left where squares of `factor` patches become one."""
-    if any(side % factor for side in tower.grid) and not isinstance(tower.size[0], StandIn):
-        config.fault("contradiction", "the patches are no whole number of squares", key, got=f"{tower.grid}, {factor}")
-    return max(1, tower.patches // (factor * factor))
+def shuffled(tower: Tower, factor: int) -> int:
+    """Tokens left where squares of `factor` patches become one; none where they are no whole number."""
+    return 0 if any(side % factor for side in tower.grid) else tower.patches // (factor * factor)
 
 
 def read_aya_vision(config: Config, name: str) -> Arch:
@@ -239,9 +248,7 @@ def _shuffled_gate(config: Config, name: str, spec: Projector) -> Arch:
     nodes = projector(
         spec, tower.width * factor * factor, config.whole("alignment_intermediate_size", default=out), out
     )
-    return with_vision(
-        config, name, seen_by(tower, nodes, shuffled(config, tower, factor, "downsample_factor")), language
-    )
+    return with_vision(config, name, seen_by(tower, nodes, shuffled(tower, factor)), language)
 
 
 def read_deepseek_vl(config: Config, name: str) -> Arch:
@@ -302,7 +309,7 @@ def _internvl(config: Config, name: str, language: Language, layers_at: str) -> 
     factor = round(1 / ratio) if isinstance(ratio, int | float) and 0 < ratio <= 1 else 2
     out = text_width(config, language)
     nodes = projector(Projector(norm="layer_norm"), tower.width * factor * factor, out, out)
-    tokens = shuffled(config, tower, factor, "downsample_ratio")
+    tokens = shuffled(tower, factor)
     return with_vision(config, name, seen_by(tower, nodes, tokens), language)
 
 
