@@ -96,7 +96,8 @@ def cache_product(placed: Placed, at: Setting) -> Product | None:
         return product(memory.kept_state_bytes, batch=batch, elements=layer.elements, bits=kept)
     if not isinstance(layer, Attention):
         return None
-    keys = at.keys(layer.key_stream or placed.stream)
+    own = at.workload.keys + at.arch.stream(placed.stream).extra
+    keys = at.keys(layer.key_stream) if layer.key_stream else own
     return product(
         memory.kv_cache_bytes,
         batch=batch,
@@ -132,7 +133,8 @@ def _kept(placed: Placed, at: Setting, size: int) -> int:
     """Bytes one copy keeps, the S² scores of attention apart."""
     layer, tokens = placed.layer, at.tokens(placed.stream)
     if isinstance(layer, Attention):
-        keys = at.workload.batch * at.keys(layer.key_stream or placed.stream)
+        seen = layer.key_stream or placed.stream
+        keys = at.sequences(seen) * at.keys(seen)
         return size * (tokens * layer.heads * layer.qk_dim + keys * layer.kv_heads * (layer.qk_dim + layer.v_dim))
     masks = layer.mask_bytes if isinstance(layer, Elementwise) else 0
     loss = FP32_BYTES * layer.out_features if isinstance(layer, Linear) and layer.role == "lm_head" else 0

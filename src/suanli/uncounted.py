@@ -48,7 +48,7 @@ def _scores(layer: Attention, stream: str, at: Setting) -> int:
     if queries == 0:
         return 0
     pairs = attended_pairs(layer, queries, at.keys(layer.key_stream or stream), "mask")
-    return at.workload.batch * int(pairs.value) * layer.heads
+    return at.sequences(stream) * int(pairs.value) * layer.heads
 
 
 def _biases(placed: Placed, at: Setting) -> int:

@@ -84,26 +84,32 @@ class Setting:
     convention: Convention
 
     def queries(self, stream: str) -> int:
-        """New positions of one sample that pass through the layers of `stream`."""
+        """New positions of one sequence that pass through the layers of `stream`."""
         decoding = self.workload.phase == "decode"
         if stream == SAMPLE:
             return 0 if decoding else 1
         found = self.arch.stream(stream)
         if decoding:
             return 1 if found.decodes else 0
-        return self.workload.seq if found.length is None else found.length
+        return self.workload.seq + found.extra if found.length is None else found.length
 
     def keys(self, stream: str) -> int:
-        """Positions of one sample that a query of `stream` can look at."""
+        """Positions of one sequence that a query of `stream` can look at."""
         found = self.arch.stream(stream)
         if self.workload.phase == "decode" and found.decodes:
-            return self.workload.keys
-        return self.workload.seq if found.length is None else found.length
+            return self.workload.keys + found.extra
+        return self.workload.seq + found.extra if found.length is None else found.length
+
+    def sequences(self, stream: str) -> int:
+        """Sequences of the whole batch: several a sample where its positions stand in copies, one where once."""
+        if stream == SAMPLE:
+            return self.workload.batch
+        found = self.arch.stream(stream)
+        return found.copies if found.once else self.workload.batch * found.copies
 
     def tokens(self, stream: str) -> int:
         """Positions of the whole batch."""
-        once = stream != SAMPLE and self.arch.stream(stream).once
-        return self.queries(stream) if once else self.workload.batch * self.queries(stream)
+        return self.sequences(stream) * self.queries(stream)
 
     def head_tokens(self, stream: str) -> int:
         """Positions the lm head sees: in prefill only the last of each sequence."""
@@ -153,7 +159,7 @@ def _attention_work(layer: Attention, stream: str, at: Setting) -> Work:
     queries, keys = at.queries(stream), at.keys(layer.key_stream or stream)
     if queries == 0:
         return Work(NOTHING, 0, 0, 0)
-    batch = at.workload.batch
+    batch = at.sequences(stream)
     pairs = attended_pairs(layer, queries, keys, at.convention.pairs)
     flops = product(
         counting.attention_flops,

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from suanli.catalog.presets import presets
-from suanli.readers.hf import READERS, hybrids, lfm, linear_attention, mamba, not_causal, read_hf_config, zamba, zaya
+from suanli.readers.hf import (
+    COMPOSED,
+    READERS,
+    hybrids,
+    lfm,
+    linear_attention,
+    mamba,
+    not_causal,
+    read_hf_config,
+    zamba,
+    zaya,
+)
 from suanli.readers.preset import read_preset
 
 pytestmark = pytest.mark.torch
@@ -238,7 +249,7 @@ SCANS = {name for module in (hybrids, lfm, linear_attention, mamba, zamba, zaya)
 
 def test_every_family_has_a_case() -> None:
     """Others have theirs in test_scans.py, test_encoders.py, test_seq2seq.py, test_vision.py and test_audio.py."""
-    elsewhere = SCANS | set(not_causal.FAMILIES)
+    elsewhere = SCANS | set(not_causal.FAMILIES) | set(COMPOSED)  # those last: multimodal/
     assert {each.model_type for each in CASES} - elsewhere == set(READERS) - REMOTE - elsewhere
 
 
@@ -297,7 +308,9 @@ def test_training_flops(each: Case, traced_flops: Any, counted: Any) -> None:
 
 # --- presets ------------------------------------------------------------------------------------------------------
 
-HF_PRESETS = sorted(name for name, preset in presets().items() if preset.format == "hf")
+HF_PRESETS = sorted(
+    name for name, preset in presets().items() if preset.format == "hf" and preset.config["model_type"] not in COMPOSED
+)
 SAMPLED = set(HF_PRESETS[::9])
 
 

@@ -20,14 +20,18 @@ SAMPLE = "sample"  # one position for each sequence or image
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """A kind of position. `length` None means the workload's sequence length; `decodes` grows by one in decode;
-    positions that exist `once` are the same for every sample of the batch (relative positions, prompts).
+    """A kind of position. `length` None means the workload's sequence length and `extra` more (a picture's tokens
+    among the text's); `copies` sequences of that length stand side by side in a sample and do not see one another
+    (tiles of a picture, windows); `decodes` grows by one in decode; positions that exist
+    `once` are the same for every sample of the batch (relative positions, prompts).
     """
 
     name: str
     length: int | None = None
     decodes: bool = False
     once: bool = False
+    extra: int = 0
+    copies: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any
 from suanli.catalog.presets import Preset, presets
 from suanli.nouns.arch import Arch
 from suanli.readers import layer_expr, paper
-from suanli.readers.hf import read_hf_config
+from suanli.readers.hf import COMPOSED, read_hf_config
 
 
 @lru_cache(maxsize=64)
@@ -49,6 +49,8 @@ def with_image(config: Mapping[str, Any], image: tuple[int, ...] | None) -> Mapp
         return config
     sides = list(image) * 2 if len(image) == 1 else list(image)  # one number is a square
     changed: dict[str, Any] = {**config, "image_size": sides}
+    if config.get("model_type") in COMPOSED:  # the picture is the model's, the nested size its tower's
+        return changed
     if isinstance(config.get("vision_config"), Mapping):
         changed["vision_config"] = {**config["vision_config"], "image_size": sides}
     return changed

@@ -9,8 +9,12 @@ from suanli.errors import ConfigError, Fault, nearest_names
 from suanli.nouns.arch import Arch
 from suanli.readers.config import Config, brief
 from suanli.readers.hf import (
+    audio_language,
     bert_like,
+    caption_vision,
+    cross_vision,
     encoder_decoder,
+    glm_vision,
     gpt_like,
     hybrids,
     lfm,
@@ -18,13 +22,36 @@ from suanli.readers.hf import (
     llama_like,
     mamba,
     mixtures,
+    native_vision,
     not_causal,
+    omni_vision,
+    packed_vision,
+    query_vision,
     resnet,
+    sam_vision,
+    tile_vision,
     vision,
+    vision_language,
+    vq_vision,
     zamba,
     zaya,
 )
 
+# A tower or an encoder before a decoder; the tower has a size of its own, whatever the picture's.
+COMPOSED: dict[str, Callable[[Config, str], Arch]] = {
+    **vision_language.FAMILIES,
+    **native_vision.FAMILIES,
+    **glm_vision.FAMILIES,
+    **packed_vision.FAMILIES,
+    **omni_vision.FAMILIES,
+    **tile_vision.FAMILIES,
+    **query_vision.FAMILIES,
+    **cross_vision.FAMILIES,
+    **vq_vision.FAMILIES,
+    **sam_vision.FAMILIES,
+    **caption_vision.FAMILIES,
+    **audio_language.FAMILIES,
+}
 READERS: dict[str, Callable[[Config, str], Arch]] = {
     **llama_like.FAMILIES,
     **gpt_like.FAMILIES,
@@ -40,6 +67,7 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
     **zamba.FAMILIES,
     **lfm.FAMILIES,
     **zaya.FAMILIES,
+    **COMPOSED,
 }
 
 
