@@ -8,12 +8,24 @@ from typing import Any
 from suanli.errors import ConfigError, Fault, nearest_names
 from suanli.nouns.arch import Arch
 from suanli.readers.config import Config, brief
-from suanli.readers.hf import bert_like, encoder_decoder, gpt_like, llama_like, mixtures, resnet, vision
+from suanli.readers.hf import (
+    bert_like,
+    dense_table,
+    encoder_decoder,
+    gpt_like,
+    llama_like,
+    mixture_table,
+    mixtures,
+    resnet,
+    vision,
+)
 
 READERS: dict[str, Callable[[Config, str], Arch]] = {
     **llama_like.FAMILIES,
     **gpt_like.FAMILIES,
     **mixtures.FAMILIES,
+    **dense_table.FAMILIES,
+    **mixture_table.FAMILIES,
     **bert_like.FAMILIES,
     **encoder_decoder.FAMILIES,
     **vision.FAMILIES,

@@ -1,0 +1,406 @@
+"""One reader for most decoders: a family is a row that says where it differs, and every number comes from its config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from suanli.nouns.arch import Arch
+from suanli.nouns.layers import Linear
+from suanli.readers.blocks import FUSED_GATES, LatentSpec, MoeSpec, Node, latent_attention, moe, norm
+from suanli.readers.config import Config, StandIn
+from suanli.readers.decoder import DecoderSpec, decoder
+from suanli.readers.hf.common import (
+    FFN,
+    FULL,
+    HIDDEN,
+    LAYERS,
+    SLIDING,
+    Over,
+    Traits,
+    Widths,
+    dense_mlp,
+    read_widths,
+    self_attention,
+    standard_layer,
+)
+
+# What configs call a layer's attention, and what it is for counting: an indexed one scores every pair before it chooses.
+REACHES = {
+    "full_attention": FULL,
+    "sliding_attention": SLIDING,
+    "indexed_attention": FULL,
+    "attention": FULL,
+    "global": FULL,
+    "local": SLIDING,
+}
+DENSE, SPARSE = "dense", "sparse"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag:
+    """A true/false key and the traits that take `value` where it is on, and `off` (unless None) where it is not."""
+
+    key: str
+    sets: tuple[str, ...]
+    default: bool = False
+    value: Any = True
+    off: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """Which layers have a window where the config lists no `layer_types`.
+
+    `pattern`: `full` (none), `all`, `last` or `first` (all but the last or the first of each period), `past` (from
+    layer `first_key` on). `switch` is the key that must be true for windows to be read.
+    """
+
+    window: str = "sliding_window"
+    default: int | None = None
+    pattern: str = "full"
+    period: int = 1
+    period_key: str | None = None
+    first_key: str = "max_window_layers"
+    first: int = 28
+    switch: str | None = None
+    types: str | None = "layer_types"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture:
+    """Routed experts: under which keys their numbers stand, and what the parts are called.
+
+    Dense layers are those of `mlp_layer_types`; else the first `dense_first`, those after `last`, those of
+    `mlp_only_layers`, and all but the last of each `period`. `switch` is the key that must be true for there to be experts at all.
+    """
+
+    experts: tuple[str, ...] = ("num_experts", "num_local_experts", "n_routed_experts")
+    top_k: tuple[str, ...] = ("num_experts_per_tok",)
+    ffn: tuple[str, ...] = ("moe_intermediate_size",)
+    dense_first: tuple[str, ...] = ("first_k_dense_replace",)
+    dense_first_default: int = 0
+    last: tuple[str, ...] = ()
+    period: tuple[str, ...] = ("decoder_sparse_step",)
+    switch: str | None = None
+    shared_count: tuple[str, ...] = ()
+    shared_count_default: int = 0
+    shared_ffn: tuple[str, ...] = ()
+    parts: dict[str, Any] = field(default_factory=dict)  # fields of MoeSpec
+
+    def spec(self, config: Config, hidden: int) -> MoeSpec:
+        """The experts of one layer."""
+        experts, ffn = config.need(*self.experts), config.need(*self.ffn)
+        shared = config.whole(*self.shared_ffn, default=0, low=0) if self.shared_ffn else 0
+        if self.shared_count:
+            count = config.whole(*self.shared_count, default=self.shared_count_default, low=0)
+            shared = count * (shared or ffn)
+        return MoeSpec(
+            hidden=hidden, experts=experts, top_k=top_k(config, experts, *self.top_k), ffn=ffn, shared_ffn=shared,
+            **self.parts,
+        )  # fmt: skip
+
+    def rule(self, config: Config, layers: int) -> Callable[[int], bool]:
+        """Which layers hold experts."""
+        if self.switch is not None and not config.flag(self.switch, default=False):
+            return lambda _: False
+        listed = config.names("mlp_layer_types", layers, (DENSE, SPARSE))
+        if listed is not None:
+            return lambda i: listed[i] == SPARSE
+        first = config.whole(*self.dense_first, default=self.dense_first_default, low=0)
+        last = config.maybe(*self.last, low=-1) if self.last else None
+        step = config.whole(*self.period, default=1)
+        dense = frozenset(config.wholes("mlp_only_layers") or ())
+        return lambda i: i >= first and (not last or i <= last) and i not in dense and (i + 1) % step == 0
+
+
+def top_k(config: Config, experts: int, *names: str) -> int:
+    """Experts a token is routed to; no more than there are."""
+    chosen = config.need(*(names or ("num_experts_per_tok",)))
+    if chosen > experts and not isinstance(experts, StandIn):
+        config.fault(
+            "contradiction", "a token is routed to more experts than there are",
+            (names or ("num_experts_per_tok",))[0], got=f"{chosen} of {experts}",
+        )  # fmt: skip
+    return chosen
+
+
+Changes = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """A row: how a family differs from the plain Llama shape.
+
+    `when` changes traits of the layers that are `sliding`, `sparse`, `dense`, `first` or `last`; `lists` are keys with
+    one number a layer and the width each stands for; `latent` are fields of LatentSpec where attention is latent.
+    """
+
+    doc: str
+    traits: Traits = field(default_factory=Traits)
+    flags: tuple[Flag, ...] = ()
+    reach: Reach = field(default_factory=Reach)
+    mixture: Mixture | None = None
+    latent: Changes | None = None
+    when: dict[str, Changes] = field(default_factory=dict)
+    lists: dict[str, str] = field(default_factory=dict)
+    grouped: bool = True
+    ffn: tuple[str, ...] = FFN
+    ffn_multiple: int | None = None  # of the width, where no key gives the MLP's
+    ffn_multiple_key: str | None = None
+    value_dim: str | None = None
+    sliding_kv_multiple: int = 1
+    positions: tuple[str, ...] = ()
+    positions_offset: int = 0
+    embedding_offset: int = 0
+    embedding_norm: str | None = None
+    head_transform: tuple[str, str] | None = None  # a square projection and a norm before the head
+    single_kv: str | None = None  # the key that says there is one key/value head
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What tells one layer from another."""
+
+    attention: str = FULL
+    sparse: bool = False
+    marks: tuple[str, ...] = ()
+    over: Over = ()
+
+
+def reader(family: Family) -> Callable[[Config, str], Arch]:
+    """The function that reads configs of a family."""
+
+    def read(config: Config, name: str) -> Arch:
+        return read_family(config, name, family)
+
+    read.__doc__ = family.doc
+    return read
+
+
+def read_family(config: Config, name: str, family: Family) -> Arch:
+    """A decoder of the family's layers. Raises ConfigError with every fault of the config."""
+    widths = _widths(config, family)
+    traits = _traits(config, family)
+    window = _window(config, family.reach)
+    latent = _latent(config, family) if family.latent is not None else None
+    experts = family.mixture.spec(config, widths.hidden) if _mixed(config, family) and family.mixture else None
+    kinds = _kinds(config, family, widths, window)
+    tied = config.flag("tie_word_embeddings", "tie_embeddings", default=traits.tied)
+    config.check()
+
+    def make(kind: Kind) -> tuple[Node, ...]:
+        own = replace(widths, **_own(family, kind, widths))
+        has = replace(traits, **_changes(family, kind))
+        attend = self_attention(own, has, kind, window) if latent is None else _latent_layer(latent, kind, window)
+        feed = moe(experts) if kind.sparse and experts else dense_mlp(own, has)
+        return standard_layer(own, has, attend, feed)
+
+    spec = DecoderSpec(
+        shape=widths.shape(len(traits.mlp_names) == 3 or traits.mlp_names[0] in FUSED_GATES),
+        kinds=kinds,
+        make=make,
+        names=traits.names,
+        tied=tied,
+        norm_kind=traits.norm_kind if traits.final_norm == "same" else traits.final_norm,
+        learned_positions=traits.learned_positions,
+        head_bias=traits.head_bias,
+        embedding_offset=family.embedding_offset,
+        after_embedding=_after_embedding(family, widths, traits),
+        before_head=_before_head(family, widths, traits),
+        max_positions=widths.max_positions,
+        notes=(*family.notes, *_prediction_note(config)),
+    )
+    return decoder(name, spec)
+
+
+def _after_embedding(family: Family, widths: Widths, traits: Traits) -> tuple[Node, ...]:
+    return (norm(family.embedding_norm, widths.hidden, traits.norm_kind),) if family.embedding_norm else ()
+
+
+def _before_head(family: Family, widths: Widths, traits: Traits) -> tuple[Node, ...]:
+    if family.head_transform is None:
+        return ()
+    dense, after = family.head_transform
+    return (
+        Linear(name=dense, in_features=widths.hidden, out_features=widths.hidden),
+        norm(after, widths.hidden, traits.norm_kind),
+    )
+
+
+def _mixed(config: Config, family: Family) -> bool:
+    """Whether there are experts at all."""
+    if family.mixture is None:
+        return False
+    return family.mixture.switch is None or config.flag(family.mixture.switch, default=False)
+
+
+def _prediction_note(config: Config) -> tuple[str, ...]:
+    given = config.values.get("num_nextn_predict_layers")
+    return ("without the multi-token-prediction layers, as the published model class",) if given else ()
+
+
+def _widths(config: Config, family: Family) -> Widths:
+    ffn: int | None
+    multiple = family.ffn_multiple
+    if family.ffn_multiple_key:
+        multiple = config.whole(family.ffn_multiple_key, default=multiple or 1, high=1_000_000)
+    if multiple is not None:
+        ffn = config.whole(*family.ffn, default=multiple * config.need(*HIDDEN))
+    elif isinstance(config.raw(*family.ffn), list | tuple):
+        ffn = max(config.wholes(next(key for key in family.ffn if config.has(key)), low=1) or (1,))
+    else:
+        dense = family.mixture is None or config.has(*family.ffn)
+        ffn = config.need(*family.ffn) if dense or family.mixture is None else config.need(*family.mixture.ffn)
+    if family.latent is not None:
+        return _latent_widths(config, ffn)
+    single = family.single_kv is not None and config.flag(family.single_kv, default=True)
+    grouped = family.grouped and family.single_kv is None
+    widths = read_widths(config, ffn=ffn, kv_heads=1 if single else None, grouped=grouped)
+    return replace(widths, v_dim=config.maybe(family.value_dim) if family.value_dim else None)
+
+
+def _latent_widths(config: Config, ffn: int) -> Widths:
+    """Widths where keys are compressed: a head is what rotates and what does not."""
+    heads = config.need("num_attention_heads", high=1_000_000)
+    return Widths(
+        layers=config.layers(*LAYERS), hidden=config.need("hidden_size"), heads=heads, kv_heads=heads,
+        head_dim=config.need("qk_nope_head_dim") + config.need("qk_rope_head_dim"), ffn=ffn,
+        vocab=config.need("vocab_size"), max_positions=config.maybe("max_position_embeddings"),
+    )  # fmt: skip
+
+
+def _traits(config: Config, family: Family) -> Traits:
+    changes: Changes = {}
+    for flag in family.flags:
+        value = flag.value if config.flag(flag.key, default=flag.default) else flag.off
+        if value is not None:
+            changes.update(dict.fromkeys(flag.sets, value))
+    if family.positions:
+        changes["learned_positions"] = config.need(*family.positions) + family.positions_offset
+    return replace(family.traits, **changes)
+
+
+def _window(config: Config, reach: Reach) -> int | None:
+    if reach.switch is not None and not config.flag(reach.switch, default=False):
+        return None
+    return config.maybe(reach.window) if reach.default is None else config.whole(reach.window, default=reach.default)
+
+
+def _pattern(config: Config, reach: Reach, window: int | None) -> Callable[[int], str]:
+    """The family's rule for which layers have a window."""
+    if window is None or reach.pattern == "full":
+        return lambda _: FULL
+    if reach.pattern == "all":
+        return lambda _: SLIDING
+    if reach.pattern == "past":
+        first = config.whole(reach.first_key, default=reach.first, low=0)
+        return lambda i: SLIDING if i >= first else FULL
+    period = config.whole(reach.period_key, default=reach.period) if reach.period_key else reach.period
+    place = period - 1 if reach.pattern == "last" else 0
+    return lambda i: FULL if i % period == place else SLIDING
+
+
+def _kinds(config: Config, family: Family, widths: Widths, window: int | None) -> tuple[Kind, ...]:
+    known = tuple(word for word, reach in REACHES.items() if reach == FULL or window is not None)
+    types = config.names(family.reach.types, widths.layers, known) if family.reach.types else None
+    pattern = _pattern(config, family.reach, window)
+    sparse = family.mixture.rule(config, widths.layers) if family.mixture else lambda _: False
+    over = _overrides(config, family, widths.layers)
+    if config.faults.faults:  # a bad count of layers must not be built
+        return ()
+    last = widths.layers - 1
+
+    def marks(i: int) -> tuple[str, ...]:
+        here = {"first": i == 0, "last": i == last}
+        return tuple(mark for mark, there in here.items() if there and mark in family.when)
+
+    return tuple(
+        Kind(REACHES[types[i]] if types else pattern(i), sparse(i), marks(i), over(i)) for i in range(widths.layers)
+    )
+
+
+OVERRIDABLE = {
+    "num_attention_heads": "heads", "num_key_value_heads": "kv_heads", "head_dim": "head_dim", "intermediate_size": "ffn",
+    "kv_lora_rank": "kv_rank", "q_lora_rank": "q_rank", "qk_nope_head_dim": "nope_dim", "qk_rope_head_dim": "rope_dim",
+    "v_head_dim": "v_dim",
+}  # fmt: skip
+
+
+def _overrides(config: Config, family: Family, layers: int) -> Callable[[int], Over]:
+    """Numbers that single layers have of their own: in lists, or in `per_layer_config`."""
+    lists = {}
+    for key, width in family.lists.items():
+        if isinstance(config.values.get(key), list | tuple):
+            found = config.wholes(key, low=1)
+            if found is not None and len(found) != layers and not isinstance(layers, StandIn):
+                config.fault("contradiction", f"{key} does not have one entry a layer", key, got=f"{len(found):,}")
+            lists[width] = found or ()
+    own = _own_configs(config)
+
+    def over(i: int) -> Over:
+        listed = {width: numbers[i] for width, numbers in lists.items() if len(set(numbers)) > 1}
+        return tuple(sorted((listed | own.get(i, {})).items()))
+
+    return over
+
+
+def _own_configs(config: Config) -> dict[int, dict[str, int]]:
+    """`per_layer_config`: a layer's number as text, and the keys that differ there."""
+    if not config.has("per_layer_config"):
+        return {}
+    part, found = config.part("per_layer_config"), {}
+    for key in part.values:
+        if not (isinstance(key, int) or (isinstance(key, str) and key.isdigit())):
+            part.fault("bad_value", "per_layer_config has an entry that is no layer's number", str(key))
+            continue
+        layer = part.part(key)  # type: ignore[arg-type]
+        found[int(key)] = {width: layer.need(name) for name, width in OVERRIDABLE.items() if layer.has(name)}
+    return found
+
+
+def _own(family: Family, kind: Kind, widths: Widths) -> Changes:
+    """A layer's own widths."""
+    known = {width: number for width, number in kind.over if hasattr(widths, width)}
+    if kind.attention == SLIDING and family.sliding_kv_multiple != 1:
+        known["kv_heads"] = widths.kv_heads * family.sliding_kv_multiple
+    return known
+
+
+def _changes(family: Family, kind: Kind) -> Changes:
+    """Traits that a layer has of its own."""
+    words = (
+        *(("sliding",) if kind.attention == SLIDING else ()),
+        SPARSE if kind.sparse else DENSE,
+        *kind.marks,
+    )
+    changes: Changes = {}
+    for word in words:
+        changes |= family.when.get(word, {})
+    return changes
+
+
+def _latent(config: Config, family: Family) -> LatentSpec:
+    index = config.has("index_n_heads")
+    return LatentSpec(
+        hidden=config.need("hidden_size"),
+        heads=config.need("num_attention_heads", high=1_000_000),
+        q_rank=config.maybe("q_lora_rank"),
+        kv_rank=config.need("kv_lora_rank"),
+        nope_dim=config.need("qk_nope_head_dim"),
+        rope_dim=config.need("qk_rope_head_dim"),
+        v_dim=config.need("v_head_dim"),
+        bias=config.flag("attention_bias", default=False),
+        index_heads=config.need("index_n_heads") if index else 0,
+        index_dim=config.need("index_head_dim") if index else 0,
+        **(family.latent or {}),
+    )
+
+
+def _latent_layer(latent: LatentSpec, kind: Kind, window: int | None) -> tuple[Node, ...]:
+    changes: Changes = {width: number for width, number in kind.over if hasattr(latent, width)}
+    if kind.attention == SLIDING:
+        changes |= {"window": window, "index_heads": 0}
+    return latent_attention(replace(latent, **changes))
