@@ -66,6 +66,7 @@ class AttentionSpec:
     key_stream: str | None = None
     key_width: int | None = None
     v_dim: int | None = None  # width of a value head where it is not that of a key head
+    differential: bool = False  # every map is computed for both halves of the value heads (arXiv:2410.05258)
     gate: str | None = None  # a projection whose output scales the attention's: one number an element, or a head
     gate_per_head: bool = False
     gate_bias: bool = False
@@ -90,6 +91,9 @@ def attention(spec: AttentionSpec) -> tuple[Node, ...]:
         key_stream=spec.key_stream,
         dropout=spec.dropout,
     )
+    if spec.differential:  # two kernels of all heads, over one cache
+        cached = spec.kv_heads * (spec.head_dim + v_dim)
+        core = replace(core, qk_dim=2 * spec.head_dim, v_dim=2 * v_dim, latent_dim=cached)
     sinks = (Parameter(name=f"{names.at}.sinks", shape=(spec.heads,)),) if spec.sinks else ()
     out = Linear(name=dotted(names.at, names.o), in_features=out_width, out_features=spec.hidden, bias=spec.o_bias)
     between = (norm(dotted(names.at, spec.sub_norm), out_width),) if spec.sub_norm else ()
@@ -225,15 +229,16 @@ def mlp(
     bias: bool = False,
     dropout: bool = False,
     sub_norm: str | None = None,
+    fused: bool = False,
 ) -> tuple[Node, ...]:
-    """Three names: gated; two: plain, or gated with gate and up fused where the first is called gate_up."""
+    """Three names: gated; two: plain, or gated where gate and up are `fused` or the first name is known to be so."""
     if len(names) == 3:
         first: tuple[Node, ...] = (
             Linear(name=dotted(at, names[0]), in_features=hidden, out_features=ffn, bias=bias),
             Linear(name=dotted(at, names[1]), in_features=hidden, out_features=ffn, bias=bias, shares_input=True),
         )
         act = Elementwise(name=dotted(at, "act"), op="gated", width=ffn, saved=GATED_ACTIVATIONS * ffn)
-    elif names[0] in FUSED_GATES:
+    elif fused or names[0] in FUSED_GATES:
         first = (Linear(name=dotted(at, names[0]), in_features=hidden, out_features=2 * ffn, bias=bias),)
         act = Elementwise(name=dotted(at, "act"), op="gated", width=ffn, saved=GATED_ACTIVATIONS * ffn)
     else:

@@ -10,6 +10,8 @@ from suanli.nouns.arch import Arch
 from suanli.readers.config import Config, brief
 from suanli.readers.hf import (
     bert_like,
+    causal_encoders,
+    causal_halves,
     dense_table,
     encoder_decoder,
     gpt_like,
@@ -32,6 +34,23 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
     **resnet.FAMILIES,
 }
 
+# Types of which one class is a causal language model and another is not: `architectures` says which is meant.
+CAUSAL: dict[str, Callable[[Config, str], Arch]] = {**causal_encoders.CAUSAL, **causal_halves.CAUSAL}
+CAUSAL_CLASSES = ("ForCausalLM", "LMHeadModel", "BertGenerationDecoder")
+
+
+def _reader(model_type: object, values: Mapping[str, Any]) -> Callable[[Config, str], Arch] | None:
+    """The reader of a type: of its causal class where `architectures` names that, or where no other is known."""
+    if not isinstance(model_type, str):
+        return None
+    classes = values.get("architectures")
+    first = classes[0] if isinstance(classes, list | tuple) and classes else None
+    causal = isinstance(first, str) and first.endswith(CAUSAL_CLASSES)
+    if causal or first is None:
+        known = (CAUSAL, READERS) if causal else (READERS, CAUSAL)
+        return known[0].get(model_type) or known[1].get(model_type)
+    return READERS.get(model_type)
+
 
 def read_hf_config(values: Mapping[str, Any], name: str, where: str = "config") -> Arch:
     """The architecture a config describes. Raises ConfigError naming every missing, bad or contradictory key."""
@@ -40,14 +59,15 @@ def read_hf_config(values: Mapping[str, Any], name: str, where: str = "config") 
             Fault(code="bad_config", message="a model description is a mapping of keys", where=where, got=brief(values))
         )
     model_type = values.get("model_type")
-    if not isinstance(model_type, str) or model_type not in READERS:
+    read = _reader(model_type, values)
+    if read is None:
         raise _unknown_type(model_type, values, where)
-    return READERS[model_type](Config(values, where), name)
+    return read(Config(values, where), name)
 
 
 def _unknown_type(model_type: object, values: Mapping[str, Any], where: str) -> ConfigError:
     remote = "auto_map" in values
-    hint = f"Known: {len(READERS)} types; `suanli models` lists presets. Layer expressions describe anything else."
+    hint = f"Known: {len({*READERS, *CAUSAL})} types; `suanli models` lists presets. Layer expressions describe anything else."
     if remote:
         hint = "The config names code of its own, which is never run. " + hint
     missing = model_type is None
@@ -56,7 +76,7 @@ def _unknown_type(model_type: object, values: Mapping[str, Any], where: str) -> 
             code="missing_key" if missing else "unknown_model_type",
             message="missing key model_type" if missing else f"unknown model_type {brief(model_type)}",
             where=f"{where}: model_type",
-            nearest=nearest_names(model_type, READERS) if isinstance(model_type, str) else (),
+            nearest=nearest_names(model_type, {**CAUSAL, **READERS}) if isinstance(model_type, str) else (),
             hint=hint,
         )
     )

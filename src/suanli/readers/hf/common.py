@@ -63,16 +63,24 @@ class Traits:
     mlp_names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj")
     mlp_at: str = "mlp"
     mlp_bias: bool = False
+    mlp_fused: bool = False
     dropout: bool = False
     head_bias: bool = False
     names: DecoderNames = field(default_factory=DecoderNames)
     learned_positions: int = 0
     k_bias: bool = True
+    differential: bool = False
     gate: str | None = None
     gate_per_head: bool = False
     sub_norm: str | None = None
     mlp_sub_norm: str | None = None
     extras: tuple[Extra, ...] = ()
+
+
+    @property
+    def gated(self) -> bool:
+        """Whether the MLP has a gate."""
+        return len(self.mlp_names) == 3 or self.mlp_fused or self.mlp_names[0] in FUSED_GATES
 
 
 @dataclass(frozen=True)
@@ -180,6 +188,7 @@ def self_attention(
             dropout=traits.dropout,
             k_bias=traits.k_bias,
             v_dim=widths.v_dim,
+            differential=traits.differential,
             gate=traits.gate,
             gate_per_head=traits.gate_per_head,
             sub_norm=traits.sub_norm,
@@ -208,7 +217,7 @@ def dense_mlp(widths: Widths, traits: Traits, ffn: int | None = None) -> tuple[N
     """The family's MLP."""
     return mlp(
         widths.hidden, ffn or widths.ffn, at=traits.mlp_at, names=traits.mlp_names, bias=traits.mlp_bias,
-        dropout=traits.dropout, sub_norm=traits.mlp_sub_norm,
+        dropout=traits.dropout, sub_norm=traits.mlp_sub_norm, fused=traits.mlp_fused,
     )  # fmt: skip
 
 
@@ -245,9 +254,8 @@ def standard_decoder(
             return standard_layer(widths, traits, seen, feed_sparse())
         return standard_layer(widths, traits, seen, feed_dense() if feed_dense else dense_mlp(widths, traits))
 
-    gated = len(traits.mlp_names) == 3 or traits.mlp_names[0] in FUSED_GATES
     spec = DecoderSpec(
-        shape=widths.shape(gated),
+        shape=widths.shape(traits.gated),
         kinds=kinds,
         make=make or standard,
         names=traits.names,

@@ -78,6 +78,7 @@ TABLE = {
     "diffllama": Family(
         doc="DiffLlama: each head is the difference of two maps.",
         traits=Traits(
+            differential=True,
             extras=tuple(
                 Extra(name=f"self_attn.lambda_{name}", shape=("head_dim",)) for name in ("q1", "k1", "q2", "k2")
             )
@@ -227,10 +228,10 @@ TABLE = {
     "moshi": Family(
         doc="Moshi's text decoder: fused gate and up, one spare row in the embedding.",
         traits=Traits(
-            mlp_names=("gate_up_proj", "down_proj"),
+            mlp_names=("fc1", "fc2"), mlp_fused=True,
             attention_names=AttentionNames(q="q_proj.linear", k="k_proj.linear", v="v_proj.linear", o="o_proj.linear"),
         ),
-        embedding_offset=1, reach=Reach(default=3000, pattern="all"),
+        embedding_offset=1, ffn_halved=True, reach=Reach(default=3000, pattern="all"),
     ),
 }  # fmt: skip
 

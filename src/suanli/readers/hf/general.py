@@ -8,7 +8,7 @@ from typing import Any
 
 from suanli.nouns.arch import Arch
 from suanli.nouns.layers import Linear
-from suanli.readers.blocks import FUSED_GATES, LatentSpec, MoeSpec, Node, latent_attention, moe, norm
+from suanli.readers.blocks import LatentSpec, MoeSpec, Node, latent_attention, moe, norm
 from suanli.readers.config import Config, StandIn
 from suanli.readers.decoder import DecoderSpec, decoder
 from suanli.readers.hf.common import (
@@ -149,6 +149,7 @@ class Family:
     ffn: tuple[str, ...] = FFN
     ffn_multiple: int | None = None  # of the width, where no key gives the MLP's
     ffn_multiple_key: str | None = None
+    ffn_halved: bool = False  # the config's number is of gate and up together
     value_dim: str | None = None
     sliding_kv_multiple: int = 1
     positions: tuple[str, ...] = ()
@@ -199,7 +200,7 @@ def read_family(config: Config, name: str, family: Family) -> Arch:
         return standard_layer(own, has, attend, feed)
 
     spec = DecoderSpec(
-        shape=widths.shape(len(traits.mlp_names) == 3 or traits.mlp_names[0] in FUSED_GATES),
+        shape=widths.shape(traits.gated),
         kinds=kinds,
         make=make,
         names=traits.names,
@@ -254,6 +255,8 @@ def _widths(config: Config, family: Family) -> Widths:
     else:
         dense = family.mixture is None or config.has(*family.ffn)
         ffn = config.need(*family.ffn) if dense or family.mixture is None else config.need(*family.mixture.ffn)
+    if family.ffn_halved:
+        ffn = max(1, ffn // 2)
     if family.latent is not None:
         return _latent_widths(config, ffn)
     single = family.single_kv is not None and config.flag(family.single_kv, default=True)
