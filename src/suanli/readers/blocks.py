@@ -211,12 +211,15 @@ def _indexer(spec: LatentSpec) -> tuple[Node, ...]:
     if not spec.index_heads:
         return ()
     at, heads, dim = f"{spec.at}.indexer", spec.index_heads, spec.index_dim
+    source = spec.q_rank or spec.hidden
     return (
-        Linear(name=f"{at}.wq_b", in_features=spec.q_rank or spec.hidden, out_features=heads * dim),
-        Linear(name=f"{at}.wk", in_features=spec.hidden, out_features=dim),
+        Linear(name=f"{at}.wq_b", in_features=source, out_features=heads * dim, detached=True),
+        Linear(name=f"{at}.wk", in_features=spec.hidden, out_features=dim, detached=True),
         norm(f"{at}.k_norm", dim, "layer"),
-        Linear(name=f"{at}.weights_proj", in_features=spec.hidden, out_features=heads),
-        Attention(name=f"{at}.scores", heads=heads, kv_heads=1, qk_dim=dim, v_dim=1),
+        Linear(name=f"{at}.weights_proj", in_features=spec.hidden, out_features=heads, detached=True),
+        Attention(
+            name=f"{at}.scores", heads=heads, kv_heads=1, qk_dim=dim, v_dim=1, latent_dim=dim, detached=True
+        ),
     )
 
 

@@ -205,7 +205,7 @@ def _pooler(config: Config, widths: Widths) -> tuple[Node, ...]:
             "unsupported", "block-sparse attention is not read by formula", "attention_type",
             got="block_sparse", expected="original_full",
         )  # fmt: skip
-    pool = Linear(name="bert.pooler", in_features=widths.hidden, out_features=widths.hidden, bias=True)
+    pool = Linear(name="bert.pooler", in_features=widths.hidden, out_features=widths.hidden, bias=True, detached=True)
     return (Module(name="", children=(pool,), stream="sample"),)
 
 

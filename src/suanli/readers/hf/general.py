@@ -147,6 +147,8 @@ class Family:
     lists: dict[str, str] = field(default_factory=dict)
     grouped: bool = True
     ffn: tuple[str, ...] = FFN
+    dense_ffn: str | None = None  # a key of its own for the dense layers' width, `ffn` where it is absent
+    required: tuple[str, ...] = ()  # keys that the class would fill with published widths
     ffn_multiple: int | None = None  # of the width, where no key gives the MLP's
     ffn_multiple_key: str | None = None
     ffn_halved: bool = False  # the config's number is of gate and up together
@@ -189,6 +191,7 @@ def read_family(config: Config, name: str, family: Family) -> Arch:
     latent = _latent(config, family) if family.latent is not None else None
     experts = family.mixture.spec(config, widths.hidden) if _mixed(config, family) and family.mixture else None
     kinds = _kinds(config, family, widths, window)
+    experts = replace(experts, shared_bias=traits.mlp_bias) if experts else None
     tied = config.flag("tie_word_embeddings", "tie_embeddings", default=traits.tied)
     config.check()
 
@@ -246,9 +249,14 @@ def _prediction_note(config: Config) -> tuple[str, ...]:
 def _widths(config: Config, family: Family) -> Widths:
     ffn: int | None
     multiple = family.ffn_multiple
+    for key in family.required:
+        if not config.has(key):
+            config.fault("missing_key", f"missing key {key}", key)
     if family.ffn_multiple_key:
         multiple = config.whole(family.ffn_multiple_key, default=multiple or 1, high=1_000_000)
-    if multiple is not None:
+    if family.dense_ffn and config.has(family.dense_ffn):
+        ffn = config.need(family.dense_ffn)
+    elif multiple is not None:
         ffn = config.whole(*family.ffn, default=multiple * config.need(*HIDDEN))
     elif isinstance(config.raw(*family.ffn), list | tuple):
         ffn = max(config.wholes(next(key for key in family.ffn if config.has(key)), low=1) or (1,))

@@ -56,7 +56,7 @@ TABLE = {
         traits=Traits(tied=True, norm_kind="layer_no_bias", between=()), flags=(BIASED,),
         mixture=Mixture(ffn=("intermediate_size",), shared_count=("num_shared_experts",)),
         reach=Reach(default=4096, pattern="last", period=4, period_key="sliding_window_pattern"),
-        ffn=("prefix_dense_intermediate_size", "intermediate_size"),
+        dense_ffn="prefix_dense_intermediate_size",
     ),
     "deepseek_v32": Family(
         doc="DeepSeek-V3.2: latent attention whose keys an indexer chooses.", latent={}, mixture=DEEP,
@@ -67,7 +67,7 @@ TABLE = {
     ),
     "ernie4_5_moe": Family(
         doc="ERNIE 4.5 with experts.", traits=Traits(tied=True),
-        flags=(Flag(key="use_bias", sets=("qkv_bias", "o_bias", "mlp_bias")),),
+        flags=(Flag(key="use_bias", sets=("qkv_bias", "o_bias", "mlp_bias", "head_bias")),),
         mixture=Mixture(
             experts=("moe_num_experts",), top_k=("moe_k",), shared_count=("moe_num_shared_experts",),
             dense_first=("moe_layer_start_index",), last=("moe_layer_end_index",), period=("moe_layer_interval",),
@@ -140,7 +140,8 @@ TABLE = {
         reach=Reach(default=129, pattern="first", period=6),
     ),
     "minimax_m3_vl_text": Family(
-        doc="MiniMax-M3's text decoder.", traits=NORMED, ffn=("dense_intermediate_size",),
+        doc="MiniMax-M3's text decoder.", traits=Traits(qk_norm="head", mlp_names=("gate_up_proj", "down_proj")),
+        ffn=("dense_intermediate_size",),
         mixture=Mixture(
             ffn=("intermediate_size",), shared_ffn=("shared_intermediate_size",),
             parts=CORRECTED | {"shared_names": ("gate_up_proj", "down_proj")},
@@ -154,7 +155,9 @@ TABLE = {
     "solar_open": Family(doc="Solar Open: GLM-4.5's experts in every layer.", flags=(QKV_BIASED,), mixture=DEEP),
     "dots3_note_text": Family(
         doc="dots3.note's text decoder: latent attention gated a head, some layers windowed and of other widths.",
-        latent={"gate": "g_proj", "gate_per_head": True, "rope_norm": "k_rope_only_layernorm"}, mixture=DEEP,
+        latent={"gate": "g_proj", "gate_per_head": True, "rope_norm": "k_rope_only_layernorm"},
+        mixture=Mixture(**ONE_SHARED, shared_ffn=("shared_experts_intermediate_size",), parts=CORRECTED),
+        required=("per_layer_config",),
     ),
 }  # fmt: skip
 
