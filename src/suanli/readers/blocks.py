@@ -163,6 +163,7 @@ class LatentSpec:
     gate_per_head: bool = False
     rope_norm: str | None = None
     window: int | None = None
+    query_gate: str | None = None  # queries and gate in one projection, from the latent before and after its norm
 
 
 def latent_attention(spec: LatentSpec) -> tuple[Node, ...]:
@@ -172,10 +173,14 @@ def latent_attention(spec: LatentSpec) -> tuple[Node, ...]:
     if spec.q_rank is None:
         query = (Linear(name=f"{at}.q_proj", in_features=spec.hidden, out_features=spec.heads * qk_dim),)
     else:
+        up = Linear(name=f"{at}.q_b_proj", in_features=spec.q_rank, out_features=spec.heads * qk_dim)
+        if spec.query_gate:
+            name, width = f"{at}.{spec.query_gate}", spec.heads * (qk_dim + spec.v_dim)
+            up = Linear(name=name, in_features=2 * spec.q_rank, out_features=width)
         query = (
             Linear(name=f"{at}.q_a_proj", in_features=spec.hidden, out_features=spec.q_rank, bias=spec.bias),
             norm(f"{at}.q_a_layernorm", spec.q_rank),
-            Linear(name=f"{at}.q_b_proj", in_features=spec.q_rank, out_features=spec.heads * qk_dim),
+            up,
         )
     latent, width = spec.kv_rank + spec.rope_dim, spec.heads * spec.v_dim
     return (
@@ -329,6 +334,23 @@ def _compact(indices: list[int]) -> Sequence[int]:
     step = indices[1] - indices[0] if len(indices) > 1 else 1
     even = range(indices[0], indices[-1] + 1, step)
     return even if len(even) == len(indices) and list(even) == indices else tuple(indices)
+
+
+def again(nodes: tuple[Node, ...], *, detached: bool = False) -> tuple[Node, ...]:
+    """The same nodes run once more: their products and keys count again, their weights do not. Experts cannot be."""
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Module):
+            found.append(replace(node, children=again(node.children, detached=detached)))
+        elif isinstance(node, Linear):
+            found.append(replace(node, tied=True, bias=False, detached=detached))
+        elif isinstance(node, Norm):
+            found.append(replace(node, weight=False, bias=False))
+        elif isinstance(node, Attention | Elementwise):
+            found.append(replace(node, detached=detached))
+        else:
+            assert isinstance(node, Parameter | Buffer), "only weights that can be tied run again"
+    return tuple(found)
 
 
 def renamed(nodes: tuple[Node, ...], prefix: str) -> tuple[Node, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from suanli.nouns.arch import Arch, Shape
-from suanli.nouns.layers import Parameter
+from suanli.nouns.layers import Linear, Parameter
 from suanli.readers.blocks import FUSED_GATES, AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm
 from suanli.readers.config import Config
 from suanli.readers.decoder import DecoderNames, DecoderSpec, decoder
@@ -41,6 +41,17 @@ class Extra:
 
     name: str
     shape: tuple[int | str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projection:
+    """A matrix of a layer beside the usual ones. Its widths are fields of `Widths`, or numbers a family derives."""
+
+    name: str
+    into: str
+    out: str
+    bias: bool = False
+    role: str = "matmul"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +86,7 @@ class Traits:
     sub_norm: str | None = None
     mlp_sub_norm: str | None = None
     extras: tuple[Extra, ...] = ()
+    projections: tuple[Projection, ...] = ()
 
 
     @property
@@ -96,6 +108,18 @@ class Widths:
     vocab: int
     max_positions: int | None
     v_dim: int | None = None  # width of a value head where it is not `head_dim`
+    derived: tuple[tuple[str, int], ...] = ()  # numbers of a family's own
+
+    def extent(self, word: str | int) -> int:
+        """The number a word stands for."""
+        if isinstance(word, int):
+            return word
+        return dict(self.derived).get(word) or int(getattr(self, word))
+
+    @property
+    def key(self) -> int:
+        """Width of all key heads together."""
+        return self.kv_heads * self.head_dim
 
     @property
     def query(self) -> int:
@@ -205,12 +229,21 @@ def standard_layer(
         return tuple(norm(name, widths.hidden, traits.norm_kind) for name in names)
 
     drop = dropped(f"{traits.attention_names.at}.dropout", widths.hidden) if traits.dropout else ()
-    extras = tuple(Parameter(name=extra.name, shape=_extents(extra, widths)) for extra in traits.extras)
+    extras = more_parts(traits.extras, traits.projections, widths)
     return (*extras, *norms(traits.before), *attend, *drop, *norms(traits.between), *feed, *norms(traits.after))
 
 
-def _extents(extra: Extra, widths: Widths) -> tuple[int, ...]:
-    return tuple(each if isinstance(each, int) else getattr(widths, each) for each in extra.shape)
+def more_parts(extras: tuple[Extra, ...], projections: tuple[Projection, ...], widths: Widths) -> tuple[Node, ...]:
+    """Raw tensors and matrices that a family has besides."""
+    tensors = (Parameter(name=extra.name, shape=tuple(map(widths.extent, extra.shape))) for extra in extras)
+    matrices = (
+        Linear(
+            name=each.name, in_features=widths.extent(each.into), out_features=widths.extent(each.out), bias=each.bias,
+            role=each.role,
+        )
+        for each in projections
+    )  # fmt: skip
+    return (*tensors, *matrices)
 
 
 def dense_mlp(widths: Widths, traits: Traits, ffn: int | None = None) -> tuple[Node, ...]:

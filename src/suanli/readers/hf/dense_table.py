@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suanli.readers.blocks import AttentionNames
 from suanli.readers.decoder import DecoderNames
-from suanli.readers.hf.common import Extra, Traits
+from suanli.readers.hf.common import Extra, Projection, Traits
 from suanli.readers.hf.general import Family, Flag, Reach, reader
 
 BIASED = Flag(key="attention_bias", sets=("qkv_bias", "o_bias"))
@@ -84,6 +84,20 @@ TABLE = {
             )
         ),
         flags=(BIASED,),
+    ),
+    "doge": Family(
+        doc="Doge: a mask made from the values, learned residuals.",
+        traits=Traits(
+            qk_norm="head",
+            extras=(
+                Extra(name="input_residual", shape=("hidden",)), Extra(name="post_attention_residual", shape=("hidden",)),
+                Extra(name="self_attn.A", shape=("kv_heads",)),
+            ),
+            projections=(Projection(name="self_attn.dt_proj", into="key", out="kv_heads"),),
+        ),
+        flags=(*LLAMA_FLAGS, Flag(key="attention_bias", sets=("projections",),
+               value=(Projection(name="self_attn.dt_proj", into="key", out="kv_heads", bias=True),))),
+        refused=("is_moe",), reach=ALL,
     ),
     "ernie4_5": Family(
         doc="ERNIE 4.5 dense.", traits=Traits(tied=True),

@@ -17,10 +17,13 @@ from suanli.readers.hf.common import (
     HIDDEN,
     LAYERS,
     SLIDING,
+    Extra,
     Over,
+    Projection,
     Traits,
     Widths,
     dense_mlp,
+    more_parts,
     read_widths,
     self_attention,
     standard_layer,
@@ -160,6 +163,10 @@ class Family:
     embedding_norm: str | None = None
     head_transform: tuple[str, str] | None = None  # a square projection and a norm before the head
     single_kv: str | None = None  # the key that says there is one key/value head
+    numbers: Callable[[Config, Widths], dict[str, int]] | None = None  # that extras and projections are made of
+    refused: tuple[str, ...] = ()  # switches of parts that are not read
+    outer_extras: tuple[Extra, ...] = ()
+    outer_projections: tuple[Projection, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -186,6 +193,11 @@ def reader(family: Family) -> Callable[[Config, str], Arch]:
 def read_family(config: Config, name: str, family: Family) -> Arch:
     """A decoder of the family's layers. Raises ConfigError with every fault of the config."""
     widths = _widths(config, family)
+    if family.numbers:
+        widths = replace(widths, derived=tuple(family.numbers(config, widths).items()))
+    for key in family.refused:
+        if config.flag(key, default=False):
+            config.fault("unsupported", f"{key} is not read", key)
     traits = _traits(config, family)
     window = _window(config, family.reach)
     latent = _latent(config, family) if family.latent is not None else None
@@ -225,10 +237,12 @@ def _after_embedding(family: Family, widths: Widths, traits: Traits) -> tuple[No
 
 
 def _before_head(family: Family, widths: Widths, traits: Traits) -> tuple[Node, ...]:
+    more = more_parts(family.outer_extras, family.outer_projections, widths)
     if family.head_transform is None:
-        return ()
+        return more
     dense, after = family.head_transform
     return (
+        *more,
         Linear(name=dense, in_features=widths.hidden, out_features=widths.hidden),
         norm(after, widths.hidden, traits.norm_kind),
     )
@@ -350,6 +364,10 @@ def _overrides(config: Config, family: Family, layers: int) -> Callable[[int], O
                 config.fault("contradiction", f"{key} does not have one entry a layer", key, got=f"{len(found):,}")
             lists[width] = found or ()
     own = _own_configs(config)
+    borrowed = config.names("indexer_types", layers, ("full", "shared"))  # a layer that takes another's choice of keys
+    for i, how in enumerate(borrowed or ()):
+        if how == "shared":
+            own.setdefault(i, {})["index_heads"] = 0
 
     def over(i: int) -> Over:
         listed = {width: numbers[i] for width, numbers in lists.items() if len(set(numbers)) > 1}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from suanli.readers.blocks import AttentionNames
-from suanli.readers.hf.common import Extra, Traits
+from suanli.readers.config import Config
+from suanli.readers.hf.common import Extra, Projection, Traits, Widths
 from suanli.readers.hf.dense_table import BIASED, MLP_BIASED, POST, QKV_BIASED, SANDWICH
 from suanli.readers.hf.general import Family, Flag, Mixture, Reach, reader
 
@@ -17,7 +18,52 @@ GRANITE_SHARED = Mixture(
     parts=GRANITE | {"shared": "shared_mlp", "shared_inside": False, "shared_names": ("input_linear", "output_linear")},
 )  # fmt: skip
 
+
+
+def _hyper(config: Config, widths: Widths) -> dict[str, int]:
+    """Hyper-connections: how many streams run side by side, their width together, and the weights that mix them."""
+    streams = config.need("hc_mult")
+    return {"streams": streams, "streams_width": streams * widths.hidden, "mixes": 2 * streams}
+
+
+def _gated_norm(config: Config, _: Widths) -> dict[str, int]:
+    return {"rank": config.need("gated_norm_rank")}
+
+
+def _norm_gate(at: str) -> tuple[Projection, ...]:
+    return (
+        Projection(name=f"{at}.mlp.fc1", into="hidden", out="rank"),
+        Projection(name=f"{at}.mlp.fc2", into="rank", out="hidden"),
+    )
+
+
 TABLE = {
+    "axk2": Family(
+        doc="A.X K2: gated latent attention with an indexer; norms with a gate of low rank.",
+        latent={"query_gate": "q_gate_proj"}, mixture=DEEP, numbers=_gated_norm,
+        traits=Traits(before=("input_layernorm.norm",), projections=_norm_gate("input_layernorm")),
+        when={"sparse": {
+            "between": ("post_attention_layernorm.norm",),
+            "projections": (*_norm_gate("input_layernorm"), *_norm_gate("post_attention_layernorm")),
+        }},
+    ),
+    "hy_v4": Family(
+        doc="Hunyuan 4: gated latent attention with sinks, an indexer that layers share, hyper-connections.",
+        latent={"gate": "gate_proj", "sinks": True}, mixture=DEEP, numbers=_hyper,
+        traits=Traits(
+            projections=tuple(
+                Projection(name=f"{half}_hc.fn", into="streams_width", out="mixes") for half in ("attn", "ffn")
+            ),
+            extras=tuple(
+                Extra(name=f"{half}_hc.{part}", shape=(extent,))
+                for half in ("attn", "ffn") for part, extent in (("base", "mixes"), ("scale", 2))
+            ),
+        ),
+        outer_projections=(Projection(name="model.hc_head.hc_fn", into="streams_width", out="streams"),),
+        outer_extras=(
+            Extra(name="model.hc_head.hc_base", shape=("streams",)), Extra(name="model.hc_head.hc_scale", shape=(1,)),
+        ),
+    ),
     "afmoe": Family(
         doc="AFMoE (Trinity): gated attention, four norms, dense first layers.",
         traits=Traits(
