@@ -31,6 +31,9 @@ def norm(name: str, dim: int, kind: str = "rms", per: int = 1) -> Norm:
     return Norm(name=name, dim=dim, weight=kind != "plain", bias=kind == "layer", per=per)
 
 
+OWN, BORROWED, KEYS_ONLY = "own", "borrowed", "keys_only"  # where an attention's keys and values come from
+
+
 @dataclass(frozen=True, kw_only=True)
 class AttentionNames:
     """Where the projections of an attention live."""
@@ -63,6 +66,7 @@ class AttentionSpec:
     chunk: int | None = None
     sinks: bool = False
     dropout: bool = False
+    keys: str = OWN  # or those of another layer, or values that are the keys
     key_stream: str | None = None
     key_width: int | None = None
     v_dim: int | None = None  # width of a value head where it is not that of a key head
@@ -82,7 +86,7 @@ def attention(spec: AttentionSpec) -> tuple[Node, ...]:
     core = Attention(
         name=f"{names.at}.attention",
         heads=spec.heads,
-        kv_heads=spec.kv_heads,
+        kv_heads=0 if spec.keys == BORROWED else spec.kv_heads,  # what is borrowed is not cached again
         qk_dim=spec.head_dim,
         v_dim=v_dim,
         mask=spec.mask,
@@ -124,10 +128,15 @@ def _projections(spec: AttentionSpec, query: int, key: int, value: int) -> tuple
     v = Linear(name=dotted(names.at, names.v), in_features=source, out_features=value, bias=bias, shares_input=True)
     if crossing:  # keys and values are projected once for each position of the other stream
         return (q, Module(name="", children=(k, v), stream=spec.key_stream))
-    return (q, k, v)
+    return {OWN: (q, k, v), KEYS_ONLY: (q, k), BORROWED: (q,)}[spec.keys]
 
 
 def _qk_norms(spec: AttentionSpec) -> tuple[Norm, ...]:
+    found = _both_norms(spec)
+    return found[:1] if spec.keys == BORROWED else found
+
+
+def _both_norms(spec: AttentionSpec) -> tuple[Norm, ...]:
     if spec.qk_norm is None:
         return ()
     kind = spec.qk_norm_kind
@@ -289,18 +298,18 @@ def moe(spec: MoeSpec) -> tuple[Node, ...]:
     """Router, experts, shared expert with its gate."""
     at = spec.at
     router = Linear(
-        name=f"{at}.{spec.gate}",
+        name=dotted(at, spec.gate),
         in_features=spec.hidden,
         out_features=spec.experts,
         bias=spec.gate_bias,
         role="router",
     )
     experts = Experts(
-        name=f"{at}.experts", num=spec.experts, top_k=spec.top_k, hidden=spec.hidden, ffn=spec.ffn, gated=spec.gated,
+        name=dotted(at, "experts"), num=spec.experts, top_k=spec.top_k, hidden=spec.hidden, ffn=spec.ffn, gated=spec.gated,
         bias=spec.bias,
     )  # fmt: skip
     kept = Elementwise(
-        name=f"{at}.experts.act", op="gated" if spec.gated else "activation", width=spec.top_k * spec.ffn,
+        name=dotted(at, "experts.act"), op="gated" if spec.gated else "activation", width=spec.top_k * spec.ffn,
         saved=(GATED_ACTIVATIONS if spec.gated else 1) * spec.top_k * spec.ffn,
     )  # fmt: skip
     nodes: list[Node] = [router, experts, kept]

@@ -15,10 +15,12 @@ from suanli.readers.hf import (
     dense_table,
     encoder_decoder,
     gpt_like,
+    late_gemma,
     llama_like,
     mixture_table,
     mixtures,
     resnet,
+    unusual,
     vision,
 )
 
@@ -28,6 +30,8 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
     **mixtures.FAMILIES,
     **dense_table.FAMILIES,
     **mixture_table.FAMILIES,
+    **late_gemma.FAMILIES,
+    **unusual.FAMILIES,
     **bert_like.FAMILIES,
     **encoder_decoder.FAMILIES,
     **vision.FAMILIES,

@@ -141,11 +141,15 @@ FFN = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "dff")
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 
 
-def read_widths(config: Config, *, ffn: int | None = None, kv_heads: int | None = None, grouped: bool = True) -> Widths:
-    """Widths under their usual spellings. `ffn` and `kv_heads` are given where a family derives them; a family
+def read_widths(
+    config: Config, *, ffn: int | None = None, kv_heads: int | None = None, grouped: bool = True,
+    layers: int | None = None,
+) -> Widths:  # fmt: skip
+    """Widths under their usual spellings. `ffn`, `kv_heads`, `layers` are given where a family derives them; a family
     that is not `grouped` has as many key/value heads as heads, whatever its config says.
     """
-    hidden, layers = config.need(*HIDDEN), config.layers(*LAYERS)
+    hidden = config.need(*HIDDEN)
+    layers = config.layers(*LAYERS) if layers is None else layers
     heads = config.need(*HEADS, high=1_000_000)
     return Widths(
         layers=layers,

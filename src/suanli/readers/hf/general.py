@@ -363,7 +363,7 @@ def _overrides(config: Config, family: Family, layers: int) -> Callable[[int], O
             if found is not None and len(found) != layers and not isinstance(layers, StandIn):
                 config.fault("contradiction", f"{key} does not have one entry a layer", key, got=f"{len(found):,}")
             lists[width] = found or ()
-    own = _own_configs(config)
+    own = own_configs(config)
     borrowed = config.names("indexer_types", layers, ("full", "shared"))  # a layer that takes another's choice of keys
     for i, how in enumerate(borrowed or ()):
         if how == "shared":
@@ -376,7 +376,7 @@ def _overrides(config: Config, family: Family, layers: int) -> Callable[[int], O
     return over
 
 
-def _own_configs(config: Config) -> dict[int, dict[str, int]]:
+def own_configs(config: Config) -> dict[int, dict[str, int]]:
     """`per_layer_config`: a layer's number as text, and the keys that differ there."""
     if not config.has("per_layer_config"):
         return {}
