@@ -231,9 +231,7 @@ def _indexer(spec: LatentSpec) -> tuple[Node, ...]:
         Linear(name=f"{at}.wk", in_features=spec.hidden, out_features=dim, detached=True),
         norm(f"{at}.k_norm", dim, "layer"),
         Linear(name=f"{at}.weights_proj", in_features=spec.hidden, out_features=heads, detached=True),
-        Attention(
-            name=f"{at}.scores", heads=heads, kv_heads=1, qk_dim=dim, v_dim=1, latent_dim=dim, detached=True
-        ),
+        Attention(name=f"{at}.scores", heads=heads, kv_heads=1, qk_dim=dim, v_dim=1, latent_dim=dim, detached=True),
     )
 
 

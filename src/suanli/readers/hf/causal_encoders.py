@@ -182,7 +182,9 @@ def _adapters(config: Config, widths: Widths) -> tuple[Node, ...]:
     h, ratio = widths.hidden, config.whole("adapter_reduction_factor", default=2)
     inner, at = max(1, h // ratio), "output.adapter_modules"
     used, others = languages[0], languages[1:]
-    own = () if not config.flag("adapter_layer_norm", default=False) else (norm("output.adapter_layer_norm", h, "layer"),)
+    own = (
+        () if not config.flag("adapter_layer_norm", default=False) else (norm("output.adapter_layer_norm", h, "layer"),)
+    )
     return (
         *own,
         Linear(name=f"{at}.{used}.dense1", in_features=h, out_features=inner, bias=True),

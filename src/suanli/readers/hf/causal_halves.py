@@ -59,9 +59,7 @@ def read_row(config: Config, name: str, row: Row) -> Arch:
     ends = [(norm(f"{at}.{end}", h, "layer"),) if end else () for end in (row.first_norm, row.last_norm)]
     children: tuple[Node, ...] = (
         Embedding(name=f"{at}.embed_tokens", num=vocab, dim=h),
-        Embedding(
-            name=f"{at}.embed_positions", num=rows, dim=h, role="position", trainable=row.trained_positions
-        ),
+        Embedding(name=f"{at}.embed_positions", num=rows, dim=h, role="position", trainable=row.trained_positions),
         *ends[0],
         *stack(f"{at}.layers", (0,) * layers, lambda _: _layer(h, heads, ffn, source, row, biased)),
         *ends[1],

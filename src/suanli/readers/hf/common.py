@@ -88,7 +88,6 @@ class Traits:
     extras: tuple[Extra, ...] = ()
     projections: tuple[Projection, ...] = ()
 
-
     @property
     def gated(self) -> bool:
         """Whether the MLP has a gate."""
@@ -164,7 +163,11 @@ def read_widths(
 
 
 def layer_kinds(
-    config: Config, widths: Widths, pattern: Callable[[int], str], sparse: Callable[[int], bool], known: tuple[str, ...],
+    config: Config,
+    widths: Widths,
+    pattern: Callable[[int], str],
+    sparse: Callable[[int], bool],
+    known: tuple[str, ...],
     over: Callable[[int], Over] | None = None,
 ) -> tuple[LayerKind, ...]:
     """One kind a layer: the config's own `layer_types` where given, else the family's pattern."""

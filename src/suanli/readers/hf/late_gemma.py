@@ -19,7 +19,6 @@ from suanli.readers.blocks import (
     mlp,
     moe,
     norm,
-    stack,
 )
 from suanli.readers.config import Config
 from suanli.readers.decoder import DecoderSpec, decoder
@@ -163,7 +162,9 @@ def read_gemma3n(config: Config, name: str) -> Arch:
     """Gemma 3n text: AltUp's side streams (arXiv:2301.13310), a low-rank residual, an embedding a layer."""
     layers = config.layers("num_hidden_layers")
     listed = isinstance(config.values.get("intermediate_size"), list | tuple)
-    ffns = (config.wholes("intermediate_size", low=1) or (1,)) if listed else (config.need("intermediate_size"),) * layers
+    ffns = (
+        (config.wholes("intermediate_size", low=1) or (1,)) if listed else (config.need("intermediate_size"),) * layers
+    )
     if len(ffns) != layers:
         config.fault("contradiction", "intermediate_size does not have one entry a layer", "intermediate_size")
     widths = read_widths(config, ffn=max(ffns))
@@ -176,7 +177,8 @@ def read_gemma3n(config: Config, name: str) -> Arch:
     config.check()
     h = widths.hidden
     kinds = tuple(
-        Kind(reach(i), widths.head_dim, widths.kv_heads, BORROWED if borrows(i) else OWN, ffns[i]) for i in range(layers)
+        Kind(reach(i), widths.head_dim, widths.kv_heads, BORROWED if borrows(i) else OWN, ffns[i])
+        for i in range(layers)
     )
 
     def make(kind: Kind) -> tuple[Node, ...]:

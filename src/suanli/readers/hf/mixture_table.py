@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from suanli.readers.blocks import AttentionNames
 from suanli.readers.config import Config
 from suanli.readers.hf.common import Extra, Projection, Traits, Widths
 from suanli.readers.hf.dense_table import BIASED, MLP_BIASED, POST, QKV_BIASED, SANDWICH
@@ -17,7 +16,6 @@ GRANITE_SHARED = Mixture(
     ffn=("intermediate_size",), shared_ffn=("shared_intermediate_size",),
     parts=GRANITE | {"shared": "shared_mlp", "shared_inside": False, "shared_names": ("input_linear", "output_linear")},
 )  # fmt: skip
-
 
 
 def _hyper(config: Config, widths: Widths) -> dict[str, int]:

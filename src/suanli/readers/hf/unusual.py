@@ -34,13 +34,17 @@ from suanli.readers.hf.general import top_k
 
 
 def _finished(
-    config: Config, name: str, widths: Widths, body: tuple[Node, ...], *, tied: bool = False, notes: tuple[str, ...] = ()
+    config: Config,
+    name: str,
+    widths: Widths,
+    body: tuple[Node, ...],
+    *,
+    tied: bool = False,
+    notes: tuple[str, ...] = (),
 ) -> Arch:
     """Embedding, body, head under the usual names."""
     is_tied = config.flag("tie_word_embeddings", default=tied)
-    head = Linear(
-        name="lm_head", in_features=widths.hidden, out_features=widths.vocab, role="lm_head", tied=is_tied
-    )
+    head = Linear(name="lm_head", in_features=widths.hidden, out_features=widths.vocab, role="lm_head", tied=is_tied)
     embed = Embedding(name="model.embed_tokens", num=widths.vocab, dim=widths.hidden)
     return Arch(
         name=name, root=Module(name="", children=(embed, *body, head)), shape=widths.shape(gated=True),
@@ -111,7 +115,10 @@ def read_dory(config: Config, name: str) -> Arch:
             groups.setdefault(kinds[i], []).append(i)
         return tuple(
             Module(
-                name="model.layers", children=layer(kind) if first else again(layer(kind)), indices=tuple(found), block=True
+                name="model.layers",
+                children=layer(kind) if first else again(layer(kind)),
+                indices=tuple(found),
+                block=True,
             )
             for kind, found in groups.items()
         )
