@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from suanli.catalog.presets import presets
-from suanli.readers.hf import READERS, dense_table, late_gemma, mixture_table, read_hf_config, unusual
+from suanli.readers.hf import READERS, dense_table, late_gemma, mixture_table, read_hf_config, two_streams, unusual
 from suanli.readers.preset import read_preset
 
 pytestmark = pytest.mark.torch
@@ -234,7 +234,13 @@ REMOTE = {"internlm2", "baichuan"}  # classes that are code of the model's own: 
 
 
 def test_every_family_has_a_case() -> None:
-    rows = {*dense_table.TABLE, *mixture_table.TABLE, *late_gemma.FAMILIES, *unusual.FAMILIES}  # test_causal_rows.py
+    rows = {
+        *dense_table.TABLE,
+        *mixture_table.TABLE,
+        *late_gemma.FAMILIES,
+        *unusual.FAMILIES,
+        *two_streams.FAMILIES,
+    }  # test_causal_rows.py
     assert {each.model_type for each in CASES} == set(READERS) - REMOTE - rows
 
 

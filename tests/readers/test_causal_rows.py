@@ -15,6 +15,7 @@ from suanli.readers.hf import (
     late_gemma,
     mixture_table,
     read_hf_config,
+    two_streams,
     unusual,
 )
 
@@ -402,6 +403,30 @@ SMALL: dict[str, dict[str, Any]] = {
         "n_recurrent_loops": 3,
         "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"] * 2,
     },
+    "xlnet": {"vocab_size": 96, "d_model": 72, "n_layer": 3, "n_head": 6, "d_inner": 104, "d_head": 12, **PAD},
+    "prophetnet": {
+        "vocab_size": 96,
+        "hidden_size": 72,
+        "decoder_ffn_dim": 88,
+        "num_decoder_layers": 2,
+        "num_encoder_layers": 3,
+        "num_decoder_attention_heads": 4,
+        "num_encoder_attention_heads": 6,
+        "max_position_embeddings": 64,
+        "ngram": 3,
+        "num_buckets": 8,
+        **PAD,
+    },
+    "cohere_compass_text": LLAMA
+    | SWA
+    | TIED
+    | AB
+    | PAD
+    | {
+        "rope_parameters": dict.fromkeys(
+            ("full_attention", "sliding_attention"), {"rope_type": "default", "rope_theta": 1e4}
+        ),
+    },
 }
 
 TYPES = sorted(
@@ -412,11 +437,16 @@ TYPES = sorted(
         *mixture_table.TABLE,
         *late_gemma.FAMILIES,
         *unusual.FAMILIES,
+        *two_streams.FAMILIES,
+        *two_streams.CAUSAL,
+        "emu3",
     }
+    - {"emu3_text_model"}
 )
+SMALL["emu3"] = {"text_config": LLAMA | PAD}
 
 # Where the class looks at values, or takes no mask of four dimensions: run on the CPU, attention in plain matmuls.
-LOOKS_AT_VALUES = {"jetmoe", "xlm", "xmod", "openai-gpt"}
+LOOKS_AT_VALUES = {"jetmoe", "xlm", "xmod", "openai-gpt", "xlnet"}
 # Defaults that transformers itself cannot build or run, and what they lack; and those that only a CPU can run, cut.
 COMPLETED: dict[str, dict[str, Any]] = {
     "big_bird": {"attention_type": "original_full"},
@@ -426,7 +456,13 @@ COMPLETED: dict[str, dict[str, Any]] = {
     "hunyuan_v1_moe": {"head_dim": 128},
     "jetmoe": {"num_hidden_layers": 1, "hidden_size": 256, "intermediate_size": 352, "kv_channels": 16},
     "openai-gpt": {"n_layer": 3},
+    "cohere_compass_text": {
+        "num_hidden_layers": 4,
+        "num_key_value_heads": 8,
+        "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e4}},
+    },
     "xlm": {"n_layers": 2},
+    "xlnet": {"n_layer": 2},
     "xmod": {"default_language": "en_XX", "num_hidden_layers": 2},
 }
 UNTRAINED = {"diffllama"}  # its lambdas are read out of the tensors while training
@@ -446,8 +482,9 @@ def built(model_type: str, small: bool) -> tuple[Any, dict[str, Any]]:
     config = transformers.AutoConfig.for_model(model_type, **given)
     device = device_of(model_type)
     more = {} if device == "meta" else {"attn_implementation": "eager"}
+    dtype = torch.float32 if model_type == "xlnet" else torch.bfloat16  # its positions are float32
     with torch.device(device):
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, **more)
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype, **more)
     return model, config.to_dict() | {"model_type": model_type, "architectures": [type(model).__name__]}
 
 

@@ -303,8 +303,8 @@ def moe(spec: MoeSpec) -> tuple[Node, ...]:
         role="router",
     )
     experts = Experts(
-        name=dotted(at, "experts"), num=spec.experts, top_k=spec.top_k, hidden=spec.hidden, ffn=spec.ffn, gated=spec.gated,
-        bias=spec.bias,
+        name=dotted(at, "experts"), num=spec.experts, top_k=spec.top_k, hidden=spec.hidden, ffn=spec.ffn,
+        gated=spec.gated, bias=spec.bias,
     )  # fmt: skip
     kept = Elementwise(
         name=dotted(at, "experts.act"), op="gated" if spec.gated else "activation", width=spec.top_k * spec.ffn,

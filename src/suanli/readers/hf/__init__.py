@@ -20,6 +20,7 @@ from suanli.readers.hf import (
     mixture_table,
     mixtures,
     resnet,
+    two_streams,
     unusual,
     vision,
 )
@@ -32,6 +33,7 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
     **mixture_table.FAMILIES,
     **late_gemma.FAMILIES,
     **unusual.FAMILIES,
+    **two_streams.FAMILIES,
     **bert_like.FAMILIES,
     **encoder_decoder.FAMILIES,
     **vision.FAMILIES,
@@ -39,8 +41,25 @@ READERS: dict[str, Callable[[Config, str], Arch]] = {
 }
 
 # Types of which one class is a causal language model and another is not: `architectures` says which is meant.
-CAUSAL: dict[str, Callable[[Config, str], Arch]] = {**causal_encoders.CAUSAL, **causal_halves.CAUSAL}
+CAUSAL: dict[str, Callable[[Config, str], Arch]] = {
+    **causal_encoders.CAUSAL,
+    **causal_halves.CAUSAL,
+    **two_streams.CAUSAL,
+}
 CAUSAL_CLASSES = ("ForCausalLM", "LMHeadModel", "BertGenerationDecoder")
+
+
+NESTED = {"dots3_note", "emu3", "llama4"}  # whose causal class is the text decoder that `text_config` describes
+
+
+def _read_nested(config: Config, name: str) -> Arch:
+    """The text decoder of a model for more than text."""
+    part = config.part("text_config")
+    config.check()
+    return read_hf_config(dict(part.values), name, part.where)
+
+
+CAUSAL |= dict.fromkeys(NESTED, _read_nested)
 
 
 def _reader(model_type: object, values: Mapping[str, Any]) -> Callable[[Config, str], Arch] | None:
@@ -71,7 +90,8 @@ def read_hf_config(values: Mapping[str, Any], name: str, where: str = "config") 
 
 def _unknown_type(model_type: object, values: Mapping[str, Any], where: str) -> ConfigError:
     remote = "auto_map" in values
-    hint = f"Known: {len({*READERS, *CAUSAL})} types; `suanli models` lists presets. Layer expressions describe anything else."
+    known = len({*READERS, *CAUSAL})
+    hint = f"Known: {known} types; `suanli models` lists presets. Layer expressions describe anything else."
     if remote:
         hint = "The config names code of its own, which is never run. " + hint
     missing = model_type is None

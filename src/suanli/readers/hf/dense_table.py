@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from suanli.readers.blocks import AttentionNames
 from suanli.readers.decoder import DecoderNames
 from suanli.readers.hf.common import Extra, Projection, Traits
-from suanli.readers.hf.general import Family, Flag, Reach, reader
+from suanli.readers.hf.general import reader
+from suanli.readers.hf.rows import Family, Flag, Reach
 
 BIASED = Flag(key="attention_bias", sets=("qkv_bias", "o_bias"))
 QKV_BIASED = Flag(key="attention_bias", sets=("qkv_bias",))
@@ -14,15 +17,19 @@ LLAMA_FLAGS = (BIASED, MLP_BIASED)
 ALL = Reach(pattern="all")
 LISTED = Reach()
 TWO = ("up_proj", "down_proj")
-SANDWICH = {
+SANDWICH: dict[str, Any] = {
     "between": ("post_attention_layernorm", "pre_feedforward_layernorm"),
     "after": ("post_feedforward_layernorm",),
 }
-POST = {"before": (), "between": ("post_attention_layernorm",), "after": ("post_feedforward_layernorm",)}
+POST: dict[str, Any] = {
+    "before": (),
+    "between": ("post_attention_layernorm",),
+    "after": ("post_feedforward_layernorm",),
+}
 TRANSFORMER = DecoderNames(
     embed="transformer.wte", positions="transformer.wpe", layers="transformer.h", norm="transformer.ln_f"
 )
-BART_NORMS = {"before": ("self_attn_layer_norm",), "between": ("final_layer_norm",)}
+BART_NORMS: dict[str, Any] = {"before": ("self_attn_layer_norm",), "between": ("final_layer_norm",)}
 
 LLAMA = Family(doc="Llama, and what is published in its class.", flags=LLAMA_FLAGS)
 _XIELU = Family(
@@ -73,6 +80,10 @@ TABLE = {
         ),
         grouped=False,
     ),
+    "cohere_compass_text": Family(
+        doc="North Micro's text decoder: Command's layer, one norm, attention and MLP side by side.",
+        traits=Traits(tied=True, norm_kind="layer_no_bias", between=()), flags=(BIASED,), reach=Reach(default=4096),
+    ),
     "cwm": Family(doc="CWM: full attention on the first of every four layers.", flags=(MLP_BIASED,),
                   reach=Reach(default=8192, pattern="first", period=4)),
     "diffllama": Family(
@@ -90,7 +101,8 @@ TABLE = {
         traits=Traits(
             qk_norm="head",
             extras=(
-                Extra(name="input_residual", shape=("hidden",)), Extra(name="post_attention_residual", shape=("hidden",)),
+                Extra(name="input_residual", shape=("hidden",)),
+                Extra(name="post_attention_residual", shape=("hidden",)),
                 Extra(name="self_attn.A", shape=("kv_heads",)),
             ),
             projections=(Projection(name="self_attn.dt_proj", into="key", out="kv_heads"),),
@@ -99,6 +111,7 @@ TABLE = {
                value=(Projection(name="self_attn.dt_proj", into="key", out="kv_heads", bias=True),))),
         refused=("is_moe",), reach=ALL,
     ),
+    "emu3_text_model": LLAMA,
     "ernie4_5": Family(
         doc="ERNIE 4.5 dense.", traits=Traits(tied=True),
         flags=(Flag(key="use_bias", sets=("qkv_bias", "o_bias", "mlp_bias")),),
@@ -106,7 +119,8 @@ TABLE = {
     "exaone": LLAMA,
     "exaone4": Family(
         doc="EXAONE 4: norms after attention and MLP, three windowed layers to one full.",
-        traits=Traits(**POST, qk_norm="head"), reach=Reach(pattern="last", period=4, period_key="sliding_window_pattern"),
+        traits=Traits(**POST, qk_norm="head"),
+        reach=Reach(pattern="last", period=4, period_key="sliding_window_pattern"),
     ),
     "gpt-sw3": Family(
         doc="GPT-SW3: GPT-2's class.",
@@ -191,7 +205,8 @@ TABLE = {
     ),
     "nanochat": Family(
         doc="nanochat: norms without weights, two-matrix MLP.",
-        traits=Traits(norm_kind="plain", mlp_names=("fc1", "fc2"), qk_norm="head", qk_norm_kind="plain"), flags=(BIASED,),
+        traits=Traits(norm_kind="plain", mlp_names=("fc1", "fc2"), qk_norm="head", qk_norm_kind="plain"),
+        flags=(BIASED,),
     ),
     "olmo3": Family(
         doc="OLMo 3: norms after attention and MLP, three windowed layers to one full.",

@@ -23,7 +23,8 @@ from suanli.readers.blocks import (
 from suanli.readers.config import Config
 from suanli.readers.decoder import DecoderSpec, decoder
 from suanli.readers.hf.common import FULL, SLIDING, Widths, read_widths
-from suanli.readers.hf.general import own_configs, top_k
+from suanli.readers.hf.general import own_configs
+from suanli.readers.hf.rows import top_k
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from suanli.readers.config import Config
 from suanli.readers.hf.common import Extra, Projection, Traits, Widths
 from suanli.readers.hf.dense_table import BIASED, MLP_BIASED, POST, QKV_BIASED, SANDWICH
-from suanli.readers.hf.general import Family, Flag, Mixture, Reach, reader
+from suanli.readers.hf.general import reader
+from suanli.readers.hf.rows import Family, Flag, Mixture, Reach
 
-CORRECTED = {"correction_bias": "gate.e_score_correction_bias"}
-ONE_SHARED = {"shared_count": ("n_shared_experts", "num_shared_experts")}
+CORRECTED: dict[str, Any] = {"correction_bias": "gate.e_score_correction_bias"}
+ONE_SHARED: dict[str, Any] = {"shared_count": ("n_shared_experts", "num_shared_experts")}
 DEEP = Mixture(**ONE_SHARED, parts=CORRECTED)
 NORMED = Traits(qk_norm="head")
-GRANITE = {"at": "block_sparse_moe", "gate": "router"}
+GRANITE: dict[str, Any] = {"at": "block_sparse_moe", "gate": "router"}
 GRANITE_SHARED = Mixture(
     ffn=("intermediate_size",), shared_ffn=("shared_intermediate_size",),
     parts=GRANITE | {"shared": "shared_mlp", "shared_inside": False, "shared_names": ("input_linear", "output_linear")},
@@ -160,7 +163,8 @@ TABLE = {
     "kolibri1": Family(
         doc="Kolibri: four norms, a shared expert.",
         traits=Traits(
-            qk_norm="head", between=("post_self_attn_layernorm", "post_attention_layernorm"), after=("post_mlp_layernorm",)
+            qk_norm="head", between=("post_self_attn_layernorm", "post_attention_layernorm"),
+            after=("post_mlp_layernorm",),
         ),
         mixture=Mixture(shared_ffn=("shared_expert_intermediate_size",), parts=CORRECTED),
         reach=Reach(default=513, pattern="last", period=5),

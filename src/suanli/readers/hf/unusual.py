@@ -30,7 +30,7 @@ from suanli.readers.hf.common import (
     read_widths,
     self_attention,
 )
-from suanli.readers.hf.general import top_k
+from suanli.readers.hf.rows import top_k
 
 
 def _finished(
@@ -53,7 +53,7 @@ def _finished(
 
 
 def read_hrm_text(config: Config, name: str) -> Arch:
-    """HRM: a low stack run several times for every run of a high one (arXiv:2506.21734); early runs take no gradient."""
+    """HRM: a low stack runs several times for each run of a high one (arXiv:2506.21734), the first without gradient."""
     layers = config.layers("num_layers_per_stack")
     widths = read_widths(config, grouped=False, layers=layers)
     high, low = config.need("H_cycles", high=1_000), config.need("L_cycles", high=1_000)
@@ -171,7 +171,8 @@ def read_jetmoe(config: Config, name: str) -> Arch:
         Experts(name="mlp", num=experts, top_k=chosen, hidden=hidden, ffn=ffn),
         Parameter(name="mlp.bias", shape=(hidden,)),
     )
-    body = (*stack("model.layers", (0,) * widths.layers, lambda _: layer), norm("model.norm", hidden))
+    stacked = stack("model.layers", (0,) * widths.layers, lambda _: layer)
+    body: tuple[Node, ...] = (*stacked, norm("model.norm", hidden))
     return _finished(config, name, widths, body, tied=True)
 
 
@@ -187,10 +188,11 @@ def read_xlm(config: Config, name: str) -> Arch:
     spoken = languages > 1 and config.flag("use_lang_emb", default=True)
     widths = Widths(layers, h, heads, heads, config.head_dim(h, heads), 4 * h, vocab, positions)
     config.check()
+    mask = "causal" if causal else "full"
     attend = attention(
         AttentionSpec(
             hidden=h, heads=heads, kv_heads=heads, head_dim=widths.head_dim, qkv_bias=True, o_bias=True, dropout=True,
-            names=AttentionNames(at="", q="q_lin", k="k_lin", v="v_lin", o="out_lin"), mask="causal" if causal else "full",
+            names=AttentionNames(at="", q="q_lin", k="k_lin", v="v_lin", o="out_lin"), mask=mask,
         )
     )  # fmt: skip
     feed = mlp(h, widths.ffn, at="", names=("lin1", "lin2"), bias=True, dropout=True)
@@ -203,7 +205,10 @@ def read_xlm(config: Config, name: str) -> Arch:
                   trainable=not config.flag("sinusoidal_embeddings", default=False)),
         *((Embedding(name=f"{at}.lang_embeddings", num=languages, dim=h, role="type"),) if spoken else ()),
         norm(f"{at}.layer_norm_emb", h, "layer"),
-        *(Module(name=f"{at}.{part}", children=nodes, indices=range(layers), block=True) for part, nodes in parts.items()),
+        *(
+            Module(name=f"{at}.{part}", children=nodes, indices=range(layers), block=True)
+            for part, nodes in parts.items()
+        ),
         Linear(name="pred_layer.proj", in_features=h, out_features=vocab, bias=True, role="lm_head", tied=tied),
     )  # fmt: skip
     return Arch(
