@@ -36,6 +36,7 @@ TIED = {"tie_word_embeddings": True}
 SHORT = {"sliding_window": 5}
 BIASED = {"attention_bias": True, "mlp_bias": True}
 AB = {"attention_bias": True}
+ROPE = {"rope_type": "default", "rope_theta": 1e4}
 PAD = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 GPT2 = {"vocab_size": 96, "n_embd": 72, "n_layer": 3, "n_head": 6, "n_positions": 64}
 EXPERTS = {"num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 40}
@@ -423,9 +424,7 @@ SMALL: dict[str, dict[str, Any]] = {
     | AB
     | PAD
     | {
-        "rope_parameters": dict.fromkeys(
-            ("full_attention", "sliding_attention"), {"rope_type": "default", "rope_theta": 1e4}
-        ),
+        "rope_parameters": {"full_attention": ROPE, "sliding_attention": ROPE},
     },
 }
 

@@ -215,10 +215,16 @@ def _kinds(config: Config, family: Family, widths: Widths, window: int | None) -
 
 
 OVERRIDABLE = {
-    "num_attention_heads": "heads", "num_key_value_heads": "kv_heads", "head_dim": "head_dim",
-    "intermediate_size": "ffn", "kv_lora_rank": "kv_rank", "q_lora_rank": "q_rank", "qk_nope_head_dim": "nope_dim", "qk_rope_head_dim": "rope_dim",
+    "num_attention_heads": "heads",
+    "num_key_value_heads": "kv_heads",
+    "head_dim": "head_dim",
+    "intermediate_size": "ffn",
+    "kv_lora_rank": "kv_rank",
+    "q_lora_rank": "q_rank",
+    "qk_nope_head_dim": "nope_dim",
+    "qk_rope_head_dim": "rope_dim",
     "v_head_dim": "v_dim",
-}  # fmt: skip
+}
 
 
 def _overrides(config: Config, family: Family, layers: int) -> Callable[[int], Over]:
