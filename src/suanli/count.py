@@ -53,6 +53,8 @@ def backward_multiple(layer: Layer, input_needs_grad: bool, convention: Conventi
     """
     if not convention.exact_backward:
         return 2
+    if layer.detached:
+        return 0
     if isinstance(layer, Attention | Scan | Similarity):
         return 2 * int(input_needs_grad)
     if isinstance(layer, Opaque):

@@ -10,7 +10,7 @@ from typing import ClassVar
 @dataclass(frozen=True, kw_only=True)
 class Layer:
     """Base of the leaves. `shares_input`: reads the tensor the layer before it read (k and v after q); `raw_input`:
-    reads pixels or waves, which never need a gradient.
+    reads pixels or waves, which never need a gradient; `detached`: runs forward, and no gradient comes back through it.
     """
 
     kind: ClassVar[str] = "layer"
@@ -18,6 +18,7 @@ class Layer:
     trainable: bool = True
     shares_input: bool = False
     raw_input: bool = False
+    detached: bool = False
 
     @property
     def params(self) -> int:

@@ -22,12 +22,16 @@ def dotted(at: str, name: str) -> str:
     return f"{at}.{name}" if at else name
 
 
+FUSED_GATES = ("gate_up_proj", "Wi", "input_linear")  # names of a projection that holds gate and up
 GATED_ACTIVATIONS = 3  # kept for backward: gate, act(gate), up; their product is kept as the next matrix's input
 
 
 def norm(name: str, dim: int, kind: str = "rms", per: int = 1) -> Norm:
     """`rms` (scale), `layer` (scale and shift), `layer_no_bias` (scale), `plain` (no parameters)."""
     return Norm(name=name, dim=dim, weight=kind != "plain", bias=kind == "layer", per=per)
+
+
+OWN, BORROWED, KEYS_ONLY = "own", "borrowed", "keys_only"  # where an attention's keys and values come from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,35 +66,57 @@ class AttentionSpec:
     chunk: int | None = None
     sinks: bool = False
     dropout: bool = False
+    keys: str = OWN  # or those of another layer, or values that are the keys
     key_stream: str | None = None
     key_width: int | None = None
+    v_dim: int | None = None  # width of a value head where it is not that of a key head
+    differential: bool = False  # every map is computed for both halves of the value heads (arXiv:2410.05258)
+    gate: str | None = None  # a projection whose output scales the attention's: one number an element, or a head
+    gate_per_head: bool = False
+    gate_bias: bool = False
+    sub_norm: str | None = None  # a norm between the attention and its output projection
 
 
 def attention(spec: AttentionSpec) -> tuple[Node, ...]:
     """Projections, optional norms of queries and keys, the attention itself, the output projection."""
     names = spec.names
     query, key = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+    v_dim = spec.v_dim or spec.head_dim
+    out_width = spec.heads * v_dim
     core = Attention(
         name=f"{names.at}.attention",
         heads=spec.heads,
-        kv_heads=spec.kv_heads,
+        kv_heads=0 if spec.keys == BORROWED else spec.kv_heads,  # what is borrowed is not cached again
         qk_dim=spec.head_dim,
-        v_dim=spec.head_dim,
+        v_dim=v_dim,
         mask=spec.mask,
         window=spec.window,
         chunk=spec.chunk,
         key_stream=spec.key_stream,
         dropout=spec.dropout,
     )
+    if spec.differential:  # two kernels of all heads, over one cache
+        cached = spec.kv_heads * (spec.head_dim + v_dim)
+        core = replace(core, qk_dim=2 * spec.head_dim, v_dim=2 * v_dim, latent_dim=cached)
     sinks = (Parameter(name=f"{names.at}.sinks", shape=(spec.heads,)),) if spec.sinks else ()
-    out = Linear(name=dotted(names.at, names.o), in_features=query, out_features=spec.hidden, bias=spec.o_bias)
-    return (*_projections(spec, query, key), *_qk_norms(spec), *sinks, core, out)
+    out = Linear(name=dotted(names.at, names.o), in_features=out_width, out_features=spec.hidden, bias=spec.o_bias)
+    between = (norm(dotted(names.at, spec.sub_norm), out_width),) if spec.sub_norm else ()
+    projections = _projections(spec, query, key, spec.kv_heads * v_dim)
+    return (*projections, *_qk_norms(spec), *_gate(spec, out_width), *sinks, core, *between, out)
 
 
-def _projections(spec: AttentionSpec, query: int, key: int) -> tuple[Node, ...]:
+def _gate(spec: AttentionSpec, width: int) -> tuple[Node, ...]:
+    if spec.gate is None:
+        return ()
+    out = spec.heads if spec.gate_per_head else width
+    name = dotted(spec.names.at, spec.gate)
+    return (Linear(name=name, in_features=spec.hidden, out_features=out, bias=spec.gate_bias),)
+
+
+def _projections(spec: AttentionSpec, query: int, key: int, value: int) -> tuple[Node, ...]:
     names, bias = spec.names, spec.qkv_bias
     if names.fused is not None:
-        width = query + 2 * key
+        width = query + key + value
         return (Linear(name=dotted(names.at, names.fused), in_features=spec.hidden, out_features=width, bias=bias),)
     source = spec.key_width or spec.hidden
     crossing = spec.key_stream is not None
@@ -99,13 +125,18 @@ def _projections(spec: AttentionSpec, query: int, key: int) -> tuple[Node, ...]:
         name=dotted(names.at, names.k), in_features=source, out_features=key, bias=bias and spec.k_bias,
         shares_input=not crossing,
     )  # fmt: skip
-    v = Linear(name=dotted(names.at, names.v), in_features=source, out_features=key, bias=bias, shares_input=True)
+    v = Linear(name=dotted(names.at, names.v), in_features=source, out_features=value, bias=bias, shares_input=True)
     if crossing:  # keys and values are projected once for each position of the other stream
         return (q, Module(name="", children=(k, v), stream=spec.key_stream))
-    return (q, k, v)
+    return {OWN: (q, k, v), KEYS_ONLY: (q, k), BORROWED: (q,)}[spec.keys]
 
 
 def _qk_norms(spec: AttentionSpec) -> tuple[Norm, ...]:
+    found = _both_norms(spec)
+    return found[:1] if spec.keys == BORROWED else found
+
+
+def _both_norms(spec: AttentionSpec) -> tuple[Norm, ...]:
     if spec.qk_norm is None:
         return ()
     kind = spec.qk_norm_kind
@@ -134,6 +165,14 @@ class LatentSpec:
     v_dim: int
     bias: bool = False
     at: str = "self_attn"
+    index_heads: int = 0  # an indexer of that many heads chooses the keys (DeepSeek-V3.2)
+    index_dim: int = 0
+    sinks: bool = False
+    gate: str | None = None
+    gate_per_head: bool = False
+    rope_norm: str | None = None
+    window: int | None = None
+    query_gate: str | None = None  # queries and gate in one projection, from the latent before and after its norm
 
 
 def latent_attention(spec: LatentSpec) -> tuple[Node, ...]:
@@ -143,12 +182,16 @@ def latent_attention(spec: LatentSpec) -> tuple[Node, ...]:
     if spec.q_rank is None:
         query = (Linear(name=f"{at}.q_proj", in_features=spec.hidden, out_features=spec.heads * qk_dim),)
     else:
+        up = Linear(name=f"{at}.q_b_proj", in_features=spec.q_rank, out_features=spec.heads * qk_dim)
+        if spec.query_gate:
+            name, width = f"{at}.{spec.query_gate}", spec.heads * (qk_dim + spec.v_dim)
+            up = Linear(name=name, in_features=2 * spec.q_rank, out_features=width)
         query = (
             Linear(name=f"{at}.q_a_proj", in_features=spec.hidden, out_features=spec.q_rank, bias=spec.bias),
             norm(f"{at}.q_a_layernorm", spec.q_rank),
-            Linear(name=f"{at}.q_b_proj", in_features=spec.q_rank, out_features=spec.heads * qk_dim),
+            up,
         )
-    latent = spec.kv_rank + spec.rope_dim
+    latent, width = spec.kv_rank + spec.rope_dim, spec.heads * spec.v_dim
     return (
         *query,
         Linear(name=f"{at}.kv_a_proj_with_mqa", in_features=spec.hidden, out_features=latent, bias=spec.bias),
@@ -156,12 +199,40 @@ def latent_attention(spec: LatentSpec) -> tuple[Node, ...]:
         Linear(
             name=f"{at}.kv_b_proj", in_features=spec.kv_rank, out_features=spec.heads * (spec.nope_dim + spec.v_dim)
         ),
+        *((norm(f"{at}.{spec.rope_norm}", spec.rope_dim),) if spec.rope_norm else ()),
+        *((Parameter(name=f"{at}.sinks", shape=(spec.heads,)),) if spec.sinks else ()),
+        *_latent_gate(spec, width),
+        *_indexer(spec),
         Attention(
             name=f"{at}.attention", heads=spec.heads, kv_heads=spec.heads, qk_dim=qk_dim, v_dim=spec.v_dim,
-            latent_dim=latent,
+            latent_dim=latent, window=spec.window,
         ),
-        Linear(name=f"{at}.o_proj", in_features=spec.heads * spec.v_dim, out_features=spec.hidden, bias=spec.bias),
+        Linear(name=f"{at}.o_proj", in_features=width, out_features=spec.hidden, bias=spec.bias),
     )  # fmt: skip
+
+
+def _latent_gate(spec: LatentSpec, width: int) -> tuple[Node, ...]:
+    if spec.gate is None:
+        return ()
+    out = spec.heads if spec.gate_per_head else width
+    return (Linear(name=f"{spec.at}.{spec.gate}", in_features=spec.hidden, out_features=out),)
+
+
+def _indexer(spec: LatentSpec) -> tuple[Node, ...]:
+    """The scorer that chooses keys: one key head for all, its heads' scores summed by learned weights. It takes no
+    gradient from the model's loss, and its last product adds one multiplication a head and pair to `index_dim`.
+    """
+    if not spec.index_heads:
+        return ()
+    at, heads, dim = f"{spec.at}.indexer", spec.index_heads, spec.index_dim
+    source = spec.q_rank or spec.hidden
+    return (
+        Linear(name=f"{at}.wq_b", in_features=source, out_features=heads * dim, detached=True),
+        Linear(name=f"{at}.wk", in_features=spec.hidden, out_features=dim, detached=True),
+        norm(f"{at}.k_norm", dim, "layer"),
+        Linear(name=f"{at}.weights_proj", in_features=spec.hidden, out_features=heads, detached=True),
+        Attention(name=f"{at}.scores", heads=heads, kv_heads=1, qk_dim=dim, v_dim=1, latent_dim=dim, detached=True),
+    )
 
 
 def mlp(
@@ -172,22 +243,25 @@ def mlp(
     names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj"),
     bias: bool = False,
     dropout: bool = False,
+    sub_norm: str | None = None,
+    fused: bool = False,
 ) -> tuple[Node, ...]:
-    """Three names: gated; two: plain, or gated with gate and up fused where the first is called gate_up."""
+    """Three names: gated; two: plain, or gated where gate and up are `fused` or the first name is known to be so."""
     if len(names) == 3:
         first: tuple[Node, ...] = (
             Linear(name=dotted(at, names[0]), in_features=hidden, out_features=ffn, bias=bias),
             Linear(name=dotted(at, names[1]), in_features=hidden, out_features=ffn, bias=bias, shares_input=True),
         )
         act = Elementwise(name=dotted(at, "act"), op="gated", width=ffn, saved=GATED_ACTIVATIONS * ffn)
-    elif names[0].startswith("gate_up"):
+    elif fused or names[0] in FUSED_GATES:
         first = (Linear(name=dotted(at, names[0]), in_features=hidden, out_features=2 * ffn, bias=bias),)
         act = Elementwise(name=dotted(at, "act"), op="gated", width=ffn, saved=GATED_ACTIVATIONS * ffn)
     else:
         first = (Linear(name=dotted(at, names[0]), in_features=hidden, out_features=ffn, bias=bias),)
         act = Elementwise(name=dotted(at, "act"), op="activation", width=ffn, saved=ffn)
     last = Linear(name=dotted(at, names[-1]), in_features=ffn, out_features=hidden, bias=bias)
-    return (*first, act, last, *(dropped(dotted(at, "dropout"), hidden) if dropout else ()))
+    between = (norm(dotted(at, sub_norm), ffn),) if sub_norm else ()
+    return (*first, act, *between, last, *(dropped(dotted(at, "dropout"), hidden) if dropout else ()))
 
 
 def dropped(name: str, width: int) -> tuple[Elementwise, ...]:
@@ -210,34 +284,40 @@ class MoeSpec:
     bias: bool = False
     shared_ffn: int = 0
     shared: str = "shared_experts"
+    shared_names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj")
+    shared_inside: bool = True  # the shared expert's name stands below `at`
+    shared_bias: bool = False
     shared_gate: str | None = None
     correction_bias: str | None = None
+    correction_trained: bool = False  # held as a parameter, not as a buffer
 
 
 def moe(spec: MoeSpec) -> tuple[Node, ...]:
     """Router, experts, shared expert with its gate."""
     at = spec.at
     router = Linear(
-        name=f"{at}.{spec.gate}",
+        name=dotted(at, spec.gate),
         in_features=spec.hidden,
         out_features=spec.experts,
         bias=spec.gate_bias,
         role="router",
     )
     experts = Experts(
-        name=f"{at}.experts", num=spec.experts, top_k=spec.top_k, hidden=spec.hidden, ffn=spec.ffn, gated=spec.gated,
-        bias=spec.bias,
+        name=dotted(at, "experts"), num=spec.experts, top_k=spec.top_k, hidden=spec.hidden, ffn=spec.ffn,
+        gated=spec.gated, bias=spec.bias,
     )  # fmt: skip
     kept = Elementwise(
-        name=f"{at}.experts.act", op="gated" if spec.gated else "activation", width=spec.top_k * spec.ffn,
+        name=dotted(at, "experts.act"), op="gated" if spec.gated else "activation", width=spec.top_k * spec.ffn,
         saved=(GATED_ACTIVATIONS if spec.gated else 1) * spec.top_k * spec.ffn,
     )  # fmt: skip
     nodes: list[Node] = [router, experts, kept]
     if spec.correction_bias:
-        nodes.append(Buffer(name=f"{at}.{spec.correction_bias}", shape=(spec.experts,)))
+        kept_bias = Parameter if spec.correction_trained else Buffer
+        nodes.append(kept_bias(name=f"{at}.{spec.correction_bias}", shape=(spec.experts,)))
     if spec.shared_ffn:
-        names = ("gate_proj", "up_proj", "down_proj") if spec.gated else ("up_proj", "down_proj")
-        nodes.extend(mlp(spec.hidden, spec.shared_ffn, at=f"{at}.{spec.shared}", names=names))
+        names = spec.shared_names if spec.gated else spec.shared_names[1:]
+        where = dotted(at, spec.shared) if spec.shared_inside else spec.shared
+        nodes.extend(mlp(spec.hidden, spec.shared_ffn, at=where, names=names, bias=spec.shared_bias))
     if spec.shared_gate:
         nodes.append(Linear(name=f"{at}.{spec.shared_gate}", in_features=spec.hidden, out_features=1, role="router"))
     return tuple(nodes)
@@ -261,6 +341,23 @@ def _compact(indices: list[int]) -> Sequence[int]:
     step = indices[1] - indices[0] if len(indices) > 1 else 1
     even = range(indices[0], indices[-1] + 1, step)
     return even if len(even) == len(indices) and list(even) == indices else tuple(indices)
+
+
+def again(nodes: tuple[Node, ...], *, detached: bool = False) -> tuple[Node, ...]:
+    """The same nodes run once more: their products and keys count again, their weights do not. Experts cannot be."""
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Module):
+            found.append(replace(node, children=again(node.children, detached=detached)))
+        elif isinstance(node, Linear):
+            found.append(replace(node, tied=True, bias=False, detached=detached))
+        elif isinstance(node, Norm):
+            found.append(replace(node, weight=False, bias=False))
+        elif isinstance(node, Attention | Elementwise):
+            found.append(replace(node, detached=detached))
+        else:
+            assert isinstance(node, Parameter | Buffer), "only weights that can be tied run again"
+    return tuple(found)
 
 
 def renamed(nodes: tuple[Node, ...], prefix: str) -> tuple[Node, ...]:

@@ -35,6 +35,7 @@ class DecoderSpec:
     learned_positions: int = 0
     embed_dim: int | None = None
     head_bias: bool = False
+    embedding_offset: int = 0  # rows of the embedding that the head lacks
     after_embedding: tuple[Node, ...] = ()
     before_head: tuple[Node, ...] = ()
     max_positions: int | None = None
@@ -45,7 +46,7 @@ def decoder(name: str, spec: DecoderSpec) -> Arch:
     """The tree of a decoder with one stream of tokens."""
     shape, names = spec.shape, spec.names
     embed_dim = spec.embed_dim or shape.hidden
-    nodes: list[Node] = [Embedding(name=names.embed, num=shape.vocab, dim=embed_dim)]
+    nodes: list[Node] = [Embedding(name=names.embed, num=shape.vocab + spec.embedding_offset, dim=embed_dim)]
     if spec.learned_positions:
         nodes.append(Embedding(name=names.positions, num=spec.learned_positions, dim=shape.hidden, role="position"))
     nodes.extend(spec.after_embedding)

@@ -6,10 +6,12 @@ A family passes only where it differs (`Traits`); shapes always come from its co
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from suanli.nouns.arch import Arch, Shape
-from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm
+from suanli.nouns.layers import Linear, Parameter
+from suanli.readers.blocks import FUSED_GATES, AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm
 from suanli.readers.config import Config
 from suanli.readers.decoder import DecoderNames, DecoderSpec, decoder
 
@@ -21,12 +23,35 @@ FULL, SLIDING, CHUNKED, LINEAR = (
 )
 
 
+Over = tuple[tuple[str, int], ...]
+
+
 @dataclass(frozen=True)
 class LayerKind:
-    """What tells one layer from another: its reach, and whether its MLP is a mixture."""
+    """What tells one layer from another: its reach, whether its MLP is a mixture, and numbers of its own."""
 
     attention: str = FULL
     sparse: bool = False
+    over: Over = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extra:
+    """A raw tensor of a layer. Its extents are numbers, or fields of `Widths`."""
+
+    name: str
+    shape: tuple[int | str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projection:
+    """A matrix of a layer beside the usual ones. Its widths are fields of `Widths`, or numbers a family derives."""
+
+    name: str
+    into: str
+    out: str
+    bias: bool = False
+    role: str = "matmul"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +74,24 @@ class Traits:
     mlp_names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj")
     mlp_at: str = "mlp"
     mlp_bias: bool = False
+    mlp_fused: bool = False
     dropout: bool = False
     head_bias: bool = False
     names: DecoderNames = field(default_factory=DecoderNames)
     learned_positions: int = 0
+    k_bias: bool = True
+    differential: bool = False
+    gate: str | None = None
+    gate_per_head: bool = False
+    sub_norm: str | None = None
+    mlp_sub_norm: str | None = None
+    extras: tuple[Extra, ...] = ()
+    projections: tuple[Projection, ...] = ()
+
+    @property
+    def gated(self) -> bool:
+        """Whether the MLP has a gate."""
+        return len(self.mlp_names) == 3 or self.mlp_fused or self.mlp_names[0] in FUSED_GATES
 
 
 @dataclass(frozen=True)
@@ -67,6 +106,24 @@ class Widths:
     ffn: int
     vocab: int
     max_positions: int | None
+    v_dim: int | None = None  # width of a value head where it is not `head_dim`
+    derived: tuple[tuple[str, int], ...] = ()  # numbers of a family's own
+
+    def extent(self, word: str | int) -> int:
+        """The number a word stands for."""
+        if isinstance(word, int):
+            return word
+        return dict(self.derived).get(word) or int(getattr(self, word))
+
+    @property
+    def key(self) -> int:
+        """Width of all key heads together."""
+        return self.kv_heads * self.head_dim
+
+    @property
+    def query(self) -> int:
+        """Width of all heads together."""
+        return self.heads * self.head_dim
 
     def shape(self, gated: bool) -> Shape:
         """The letters of the formulas."""
@@ -78,16 +135,20 @@ class Widths:
 
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-HEADS = ("num_attention_heads", "n_head", "n_heads")
-FFN = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
+FFN = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "dff")
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 
 
-def read_widths(config: Config, *, ffn: int | None = None, kv_heads: int | None = None, grouped: bool = True) -> Widths:
-    """Widths under their usual spellings. `ffn` and `kv_heads` are given where a family derives them; a family
+def read_widths(
+    config: Config, *, ffn: int | None = None, kv_heads: int | None = None, grouped: bool = True,
+    layers: int | None = None,
+) -> Widths:  # fmt: skip
+    """Widths under their usual spellings. `ffn`, `kv_heads`, `layers` are given where a family derives them; a family
     that is not `grouped` has as many key/value heads as heads, whatever its config says.
     """
-    hidden, layers = config.need(*HIDDEN), config.layers(*LAYERS)
+    hidden = config.need(*HIDDEN)
+    layers = config.layers(*LAYERS) if layers is None else layers
     heads = config.need(*HEADS, high=1_000_000)
     return Widths(
         layers=layers,
@@ -102,13 +163,19 @@ def read_widths(config: Config, *, ffn: int | None = None, kv_heads: int | None 
 
 
 def layer_kinds(
-    config: Config, widths: Widths, pattern: Callable[[int], str], sparse: Callable[[int], bool], known: tuple[str, ...]
+    config: Config,
+    widths: Widths,
+    pattern: Callable[[int], str],
+    sparse: Callable[[int], bool],
+    known: tuple[str, ...],
+    over: Callable[[int], Over] | None = None,
 ) -> tuple[LayerKind, ...]:
     """One kind a layer: the config's own `layer_types` where given, else the family's pattern."""
     types = config.names("layer_types", widths.layers, known)
     if config.faults.faults:  # a bad count of layers must not be built
         return ()
-    return tuple(LayerKind(types[i] if types else pattern(i), sparse(i)) for i in range(widths.layers))
+    kinds = (LayerKind(types[i] if types else pattern(i), sparse(i)) for i in range(widths.layers))
+    return tuple(kinds if over is None else (replace(kind, over=over(i)) for i, kind in enumerate(kinds)))
 
 
 def all_full(_: int) -> str:
@@ -121,8 +188,17 @@ def never(_: int) -> bool:
     return False
 
 
+class HasReach(Protocol):
+    """A kind of layer, as far as its attention asks."""
+
+    @property
+    def attention(self) -> str:
+        """Full, sliding or chunked."""
+        ...
+
+
 def self_attention(
-    widths: Widths, traits: Traits, kind: LayerKind, window: int | None, chunk: int | None = None
+    widths: Widths, traits: Traits, kind: HasReach, window: int | None, chunk: int | None = None
 ) -> tuple[Node, ...]:
     """The attention of a layer of `kind`."""
     return attention(
@@ -141,6 +217,12 @@ def self_attention(
             chunk=chunk if kind.attention == CHUNKED else None,
             sinks=traits.sinks,
             dropout=traits.dropout,
+            k_bias=traits.k_bias,
+            v_dim=widths.v_dim,
+            differential=traits.differential,
+            gate=traits.gate,
+            gate_per_head=traits.gate_per_head,
+            sub_norm=traits.sub_norm,
         )
     )
 
@@ -154,14 +236,28 @@ def standard_layer(
         return tuple(norm(name, widths.hidden, traits.norm_kind) for name in names)
 
     drop = dropped(f"{traits.attention_names.at}.dropout", widths.hidden) if traits.dropout else ()
-    return (*norms(traits.before), *attend, *drop, *norms(traits.between), *feed, *norms(traits.after))
+    extras = more_parts(traits.extras, traits.projections, widths)
+    return (*extras, *norms(traits.before), *attend, *drop, *norms(traits.between), *feed, *norms(traits.after))
+
+
+def more_parts(extras: tuple[Extra, ...], projections: tuple[Projection, ...], widths: Widths) -> tuple[Node, ...]:
+    """Raw tensors and matrices that a family has besides."""
+    tensors = (Parameter(name=extra.name, shape=tuple(map(widths.extent, extra.shape))) for extra in extras)
+    matrices = (
+        Linear(
+            name=each.name, in_features=widths.extent(each.into), out_features=widths.extent(each.out), bias=each.bias,
+            role=each.role,
+        )
+        for each in projections
+    )  # fmt: skip
+    return (*tensors, *matrices)
 
 
 def dense_mlp(widths: Widths, traits: Traits, ffn: int | None = None) -> tuple[Node, ...]:
     """The family's MLP."""
     return mlp(
         widths.hidden, ffn or widths.ffn, at=traits.mlp_at, names=traits.mlp_names, bias=traits.mlp_bias,
-        dropout=traits.dropout,
+        dropout=traits.dropout, sub_norm=traits.mlp_sub_norm, fused=traits.mlp_fused,
     )  # fmt: skip
 
 
@@ -178,6 +274,8 @@ def standard_decoder(
     feed_sparse: Callable[[], tuple[Node, ...]] | None = None,
     feed_dense: Callable[[], tuple[Node, ...]] | None = None,
     attend: Callable[[LayerKind], tuple[Node, ...]] | None = None,
+    make: Callable[[LayerKind], tuple[Node, ...]] | None = None,
+    over: Callable[[int], Over] | None = None,
     after_embedding: tuple[Node, ...] = (),
     before_head: tuple[Node, ...] = (),
     embed_dim: int | None = None,
@@ -185,22 +283,21 @@ def standard_decoder(
 ) -> Arch:
     """A decoder of standard layers. Raises ConfigError with every fault of the config."""
     reach = {FULL: True, SLIDING: window is not None, CHUNKED: chunk is not None, LINEAR: attend is not None}
-    kinds = layer_kinds(config, widths, pattern, sparse, tuple(kind for kind, there in reach.items() if there))
+    kinds = layer_kinds(config, widths, pattern, sparse, tuple(kind for kind, there in reach.items() if there), over)
     tied = config.flag("tie_word_embeddings", "tie_embeddings", default=traits.tied)
     config.check()
 
-    def make(kind: LayerKind) -> tuple[Node, ...]:
+    def standard(kind: LayerKind) -> tuple[Node, ...]:
         seen = attend(kind) if attend else self_attention(widths, traits, kind, window, chunk)
         if kind.sparse:
             assert feed_sparse is not None
             return standard_layer(widths, traits, seen, feed_sparse())
         return standard_layer(widths, traits, seen, feed_dense() if feed_dense else dense_mlp(widths, traits))
 
-    gated = len(traits.mlp_names) == 3 or traits.mlp_names[0].startswith("gate_up")
     spec = DecoderSpec(
-        shape=widths.shape(gated),
+        shape=widths.shape(traits.gated),
         kinds=kinds,
-        make=make,
+        make=make or standard,
         names=traits.names,
         tied=tied,
         norm_kind=traits.norm_kind if traits.final_norm == "same" else traits.final_norm,

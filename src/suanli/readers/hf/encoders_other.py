@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from suanli.nouns.arch import Arch, Module
 from suanli.nouns.layers import Embedding, Linear, Parameter
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, mlp, norm, stack
@@ -14,7 +16,10 @@ FFN_MULTIPLE = 4  # XLM fixes its MLP at four widths
 
 
 def read_xlm(config: Config, name: str) -> Arch:
-    """XLM (arXiv:1901.07291) and FlauBERT: attentions, norms and MLPs in four lists; the head tied, with a bias."""
+    """XLM (arXiv:1901.07291) and FlauBERT, both ways unless `causal`.
+
+    Attentions, norms and MLPs lie in four lists; the head is tied and has a bias.
+    """
     h, heads = config.need("emb_dim", "hidden_size"), config.need("n_heads", "num_attention_heads", high=1_000_000)
     widths = Widths(
         layers=config.layers("n_layers", "num_hidden_layers"), hidden=h, heads=heads, kv_heads=heads,
@@ -23,19 +28,20 @@ def read_xlm(config: Config, name: str) -> Arch:
     )  # fmt: skip
     rows, languages = config.need("max_position_embeddings"), config.whole("n_langs", default=1)
     spoken = languages > 1 and config.flag("use_lang_emb", default=True)
+    causal, fixed = config.flag("causal", default=False), config.flag("sinusoidal_embeddings", default=False)
     must_be_tied(config)
     refuse(
-        config, ("asm", True, "an adaptive softmax is not read"), ("causal", True, "a causal model is not read"),
-        ("is_encoder", False, "a decoder is not read"),
+        config, ("asm", True, "an adaptive softmax is not read"), ("is_encoder", False, "a decoder is not read"),
     )  # fmt: skip
     config.check()
     at, each = "transformer", (0,) * widths.layers
     spec = AttentionSpec(
-        hidden=h, heads=heads, kv_heads=heads, head_dim=widths.head_dim, qkv_bias=True, o_bias=True, mask="full",
+        hidden=h, heads=heads, kv_heads=heads, head_dim=widths.head_dim, qkv_bias=True, o_bias=True,
+        mask="causal" if causal else "full",
         names=AttentionNames(at="", q="q_lin", k="k_lin", v="v_lin", o="out_lin"), dropout=True,
     )  # fmt: skip
     tables = [
-        Embedding(name=f"{at}.position_embeddings", num=rows, dim=h, role="position"),
+        Embedding(name=f"{at}.position_embeddings", num=rows, dim=h, role="position", trainable=not fixed),
         Embedding(name=f"{at}.embeddings", num=widths.vocab, dim=h),
     ]
     if spoken:
@@ -49,7 +55,8 @@ def read_xlm(config: Config, name: str) -> Arch:
         *stack(f"{at}.layer_norm2", each, lambda _: (norm("", h, "layer"),)),
         Linear(name="pred_layer.proj", in_features=h, out_features=widths.vocab, bias=True, role="lm_head", tied=True),
     )
-    return encoder_arch(name, widths, nodes)
+    arch = encoder_arch(name, widths, nodes)
+    return replace(arch, task="causal-lm") if causal else arch
 
 
 def _bottleneck(at: str, width: int, out: int) -> tuple[Node, ...]:

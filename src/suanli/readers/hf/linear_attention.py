@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from suanli.nouns.arch import Arch, Shape
@@ -373,11 +373,13 @@ FAMILIES = {
     "qwen3_next": read_qwen3_next,
     "qwen3_5_text": read_qwen3_5,
     "qwen3_5_moe_text": read_qwen3_5_moe,
-    "qwen3_5": text_decoder(read_qwen3_5),
-    "qwen3_5_moe": text_decoder(read_qwen3_5_moe),
     "olmo_hybrid": read_olmo_hybrid,
     "kimi_linear": read_kimi_linear,
     "bailing_hybrid": read_bailing_hybrid,
     "rwkv": read_rwkv,
     "xlstm": read_xlstm,
+}
+CAUSAL: Mapping[str, Callable[[Config, str], Arch]] = {  # whose other class takes pictures
+    "qwen3_5": text_decoder(read_qwen3_5),
+    "qwen3_5_moe": text_decoder(read_qwen3_5_moe),
 }

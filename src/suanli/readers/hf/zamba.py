@@ -38,7 +38,7 @@ def _zamba_kinds(words: tuple[str, ...], blocks: int) -> tuple[LayerKind, ...]:
     kinds: list[LayerKind] = []
     for word in words:
         number = sum(kind.attention == HYBRID for kind in kinds)
-        kinds.append(ZambaKind(HYBRID, False, number, number < blocks) if word == HYBRID else ZambaKind(word))
+        kinds.append(ZambaKind(HYBRID, block=number, owner=number < blocks) if word == HYBRID else ZambaKind(word))
     return tuple(kinds)
 
 
