@@ -177,7 +177,7 @@ def test_megascale_s_own_rows_sit_above_the_printed(everything):
 
 def test_models_agree_to_the_last_digit(everything):
     models = [claim for claim in everything.claims if claim.section == "models"]
-    assert Counter(claim.status for claim in models)["not counted yet"] == 6
+    assert Counter(claim.status for claim in models)["not counted yet"] == 0
     assert all(claim.error == 0 for claim in models if claim.got is not None)
     assert {claim.id for claim in models if claim.convention == "causal"} > {"flops-llama-3.1-8b-8192-causal"}
 

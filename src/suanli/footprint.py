@@ -76,7 +76,8 @@ def kv_cache(arch: Arch, workload: Workload) -> int | None:
         return None
     at = Setting(arch, workload, _MASK)
     products = ((placed.times, cache_product(placed, at)) for placed in arch.leaves())
-    return sum(times * int(found.value) for times, found in products if found is not None)
+    kept: int = sum(times * found.value for times, found in products if found is not None)
+    return kept
 
 
 def cache_product(placed: Placed, at: Setting) -> Product | None:

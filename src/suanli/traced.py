@@ -69,6 +69,7 @@ def _flop_counts(ledger: Ledger) -> FlopCounts:
         recompute=ledger.flops(RECOMPUTE_PASS, "hardware_flops"),
         model=ledger.model_flops,
         hardware=ledger.hardware_flops,
+        scan=ledger.scan_flops,
         hardware_by_recompute=None,
     )
 

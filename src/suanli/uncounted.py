@@ -48,7 +48,8 @@ def _scores(layer: Attention, stream: str, at: Setting) -> int:
     if queries == 0:
         return 0
     pairs = attended_pairs(layer, queries, at.keys(layer.key_stream or stream), "mask")
-    return at.sequences(stream) * int(pairs.value) * layer.heads
+    scores: int = at.sequences(stream) * pairs.value * layer.heads
+    return scores
 
 
 def _biases(placed: Placed, at: Setting) -> int:

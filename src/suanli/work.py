@@ -292,7 +292,7 @@ def scan_counts(at: Setting) -> dict[str, int]:
     for placed in at.arch.leaves():
         if isinstance(placed.layer, Scan):
             for name, found in scan_products(placed.layer, placed.stream, at).items():
-                total[name] = total.get(name, 0) + placed.times * int(found.value)
+                total[name] = total.get(name, 0) + placed.times * found.value
     return total
 
 

@@ -30,7 +30,7 @@ def test_filter_by_number_and_sort() -> None:
 
 
 def test_filter_by_words() -> None:
-    assert {row.family for row in suanli.models(filter="qwen3").models} == {"qwen"}
+    assert {row.family for row in suanli.models(filter="qwen3").models} == {"qwen", "qwen-vl"}
     assert all("causal" in row.task for row in suanli.models(filter="causal-lm llama").models)
 
 

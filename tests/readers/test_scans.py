@@ -27,7 +27,7 @@ BATCH, LENGTHS = 2, (16, 80)
 FULL = find_convention("full")
 FAMILIES = {
     name for module in (mamba, linear_attention, hybrids, zamba, lfm, zaya) for name in module.FAMILIES
-} | {"minimax"}  # fmt: skip
+} | set(linear_attention.CAUSAL) | {"minimax"}  # fmt: skip
 
 LLAMA = {
     "vocab_size": 96, "hidden_size": 72, "intermediate_size": 104, "num_hidden_layers": 4, "num_attention_heads": 6,
@@ -135,7 +135,8 @@ def _built(model_type: str, values: dict[str, Any]) -> tuple[dict[str, Any], Any
     config = transformers.AutoConfig.for_model(model_type, **values)
     file = config.to_dict()
     with torch.device("meta"):
-        return file, transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+    return file | {"architectures": [type(model).__name__]}, model
 
 
 def _inputs(model_type: str, seq: int) -> dict[str, Any]:
@@ -227,7 +228,8 @@ def test_file_as_written_by_hand(case: str) -> None:
     """Only the keys a person writes, old words of layer lists among them, read as what transformers saves."""
     model_type, values = SMALL[case]
     file, _ = _built(model_type, values)
-    written = read_hf_config({"model_type": model_type, **values}, "written")
+    named = {"architectures": file["architectures"]} if model_type in linear_attention.CAUSAL else {}
+    written = read_hf_config({"model_type": model_type, **values, **named}, "written")
     assert written.params_total == read_hf_config(file, "saved").params_total
 
 
@@ -361,10 +363,10 @@ def test_kimi_linear_as_published(module_differences: Any) -> None:
     assert module_differences(read_hf_config({"model_type": "kimi_linear", **values}, "published"), model) == []
 
 
-def test_a_config_of_pictures_and_text_is_refused() -> None:
+def test_the_decoder_alone_where_its_class_is_named() -> None:
     values = {"model_type": "qwen3_5", **SMALL["qwen3_5"][1]}
-    assert "text decoder only" in read_hf_config(values, "text").notes
-    with pytest.raises(ConfigError, match="tower"):
+    assert "text decoder only" in read_hf_config(values | {"architectures": ["Qwen3_5ForCausalLM"]}, "text").notes
+    with pytest.raises(ConfigError, match="missing part vision_config"):
         read_hf_config(values | {"architectures": ["Qwen3_5ForConditionalGeneration"]}, "both")
 
 

@@ -34,6 +34,8 @@ def count_by_trace(
     model: Any, *, input_: Any, typed: Mapping[str, Any], convention: str | None, by: str, strict: bool
 ) -> Result:
     """Run the model once and give its books. Raises InputError listing every fault of the request."""
+    if isinstance(input_, list) and all(isinstance(part, str) for part in input_):
+        input_ = ",".join(input_)  # as the option was repeated
     request = Request()
     rule = read_convention(request, convention)
     if rule is not None:

@@ -34,7 +34,7 @@ Input = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
-        help="What a module or file is run on: 1x3x224x224, 1x128:int64, name:SHAPE; or axis=4 of an ONNX file.",
+        help="What a module is run on: 1x3x224x224, 1x128:int64, name=SHAPE. For an ONNX file: name:SHAPE, axis=4.",
         metavar="SHAPE",
         show_default=False,
     ),
