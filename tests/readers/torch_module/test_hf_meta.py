@@ -19,7 +19,7 @@ def config(name: str) -> Any:
     return presets()[name].config
 
 
-# Figures of `reference/counters.md`, worked out by hand there: convention full, 128 tokens.
+# Counted by hand from each config: convention full, 128 tokens.
 FIGURES = {
     "bert-base": (109_514_298, 28_499_116_032),
     "gpt2": (124_439_808, 32_228_179_968),
@@ -46,6 +46,14 @@ def test_other_kinds(name: str) -> None:
     by_formula = count(name, convention="full", seq=64, phase="train")
     assert traced.flops.model == by_formula.flops.model
     assert traced.params.total == by_formula.params.total
+
+
+def test_layers_whose_number_matters() -> None:
+    """Dory's layers look equal, and what they run depends on which they are: the first two do not speak for the rest."""
+    transformers = pytest.importorskip("transformers")
+    values = transformers.AutoConfig.for_model("dory").to_dict() | {"architectures": ["DoryForCausalLM"]}
+    by_formula = count(values, seq=16, convention="full")
+    assert trace_config(values, seq=16).model_flops == by_formula.flops.forward
 
 
 def test_checkpointing_of_llama_2_7b() -> None:

@@ -134,7 +134,10 @@ def read_hf_config(values: Mapping[str, Any], name: str, where: str = "config") 
 def _unknown_type(model_type: object, values: Mapping[str, Any], where: str) -> ConfigError:
     remote = "auto_map" in values
     known = len({*READERS, *CAUSAL})
-    hint = f"Known: {known} types; `suanli models` lists presets. Layer expressions describe anything else."
+    hint = (
+        f"Known: {known} types; `suanli models` lists presets. --trace counts any type transformers has. "
+        "Layer expressions describe anything else."
+    )
     if remote:
         hint = "The config names code of its own, which is never run. " + hint
     missing = model_type is None
