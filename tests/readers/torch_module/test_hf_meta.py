@@ -49,7 +49,7 @@ def test_other_kinds(name: str) -> None:
 
 
 def test_layers_whose_number_matters() -> None:
-    """Dory's layers look equal, and what they run depends on which they are: the first two do not speak for the rest."""
+    """Layers of Dory look equal and run different things: the first two do not speak for the rest."""
     transformers = pytest.importorskip("transformers")
     values = transformers.AutoConfig.for_model("dory").to_dict() | {"architectures": ["DoryForCausalLM"]}
     by_formula = count(values, seq=16, convention="full")
