@@ -31,13 +31,19 @@ class _Gradients:
 
     needed: bool = False
     input_needed: bool = False
+    block: str = ""
+    block_needed: bool = False
 
-    def step(self, layer: Layer) -> bool:
+    def step(self, placed: Placed) -> bool:
         """Whether this layer's input needs a gradient; then moves past it."""
+        layer = placed.layer
+        if placed.block != self.block:
+            self.block, self.block_needed = placed.block, self.needed
         if isinstance(layer, Linear) and layer.role == "lora":  # reads its own down-projection, which is trained
             return True
         if not layer.shares_input:
-            self.input_needed = self.needed and not layer.raw_input
+            needed = self.block_needed if layer.reads_block else self.needed
+            self.input_needed = needed and not layer.raw_input
         self.needed = self.needed or (layer.trainable and layer.params + _tied(layer) > 0)
         return self.input_needed
 
@@ -82,7 +88,7 @@ def _rows(placed: Placed, at: Setting, gradients: _Gradients) -> Iterator[Op]:
     work, times = layer_work(placed, at), placed.times
     if work.formula == "ideal_flops":  # made of parameters: shared ones count once
         times = placed.held
-    input_needed = gradients.step(placed.layer)
+    input_needed = gradients.step(placed)
     size = DTYPE_BITS[at.workload.dtype]
 
     def op(pass_: str, model: int, hardware: int, reads: int, writes: int, params: int) -> Op:

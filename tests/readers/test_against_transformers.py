@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from suanli import adapters
 from suanli.catalog.presets import presets
 from suanli.readers.hf import (
     COMPOSED,
@@ -316,6 +317,45 @@ def test_training_flops(each: Case, traced_flops: Any, counted: Any) -> None:
     with torch.enable_grad():
         seen = traced_flops(step)
     assert counted(read_hf_config(values, "small"), seq=SEQ, batch=BATCH, phase="train") == seen
+
+
+LORA_RANK = 3
+ADAPTED = ("llama", "gptj", "phi", "gpt_neox", "cohere", "falcon", "stablelm", "olmo2")
+
+
+def with_adapters(model: Any) -> Any:
+    """Everything frozen but two small matrices beside every matrix of a layer, on the meta device."""
+    from torch import nn
+
+    class Adapted(nn.Module):
+        def __init__(self, base: Any) -> None:
+            super().__init__()
+            self.base, wide = base, {"bias": False, "device": "meta", "dtype": base.weight.dtype}
+            self.down = nn.Linear(base.in_features, LORA_RANK, **wide)
+            self.up = nn.Linear(LORA_RANK, base.out_features, **wide)
+
+        def forward(self, x: Any) -> Any:
+            return self.base(x) + self.up(self.down(x))
+
+    model.requires_grad_(False)
+    found = [name for name, module in model.named_modules() if isinstance(module, nn.Linear) and "." in name]
+    for name in found:
+        parent, _, last = name.rpartition(".")
+        setattr(model.get_submodule(parent), last, Adapted(model.get_submodule(name)))
+    return model
+
+
+@pytest.mark.parametrize("each", [each for each in CASES if each.model_type in ADAPTED], ids=str)
+def test_training_of_adapters(each: Case, traced_flops: Any, counted: Any) -> None:
+    """What autograd skips where nothing before is trained, also where MLP and attention stand side by side."""
+    import torch
+
+    values = {"model_type": each.model_type, **each.config}
+    model = with_adapters(build(values)).train()
+    with torch.enable_grad():
+        seen = traced_flops(lambda: model(**inputs(values, "meta")).logits.sum().backward())
+    tuned = adapters.with_lora(read_hf_config(values, "small"), adapters.Lora(LORA_RANK))
+    assert counted(tuned, seq=SEQ, batch=BATCH, phase="train") == seen
 
 
 # --- presets ------------------------------------------------------------------------------------------------------

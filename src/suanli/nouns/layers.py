@@ -10,7 +10,8 @@ from typing import ClassVar
 @dataclass(frozen=True, kw_only=True)
 class Layer:
     """Base of the leaves. `shares_input`: reads the tensor the layer before it read (k and v after q); `raw_input`:
-    reads pixels or waves, which never need a gradient; `detached`: runs forward, and no gradient comes back through it.
+    reads pixels or waves, which never need a gradient; `detached`: runs forward, and no gradient comes back through it;
+    `reads_block`: reads what entered its block, or a norm of it, not what the layer before it made (a parallel MLP).
     """
 
     kind: ClassVar[str] = "layer"
@@ -19,6 +20,7 @@ class Layer:
     shares_input: bool = False
     raw_input: bool = False
     detached: bool = False
+    reads_block: bool = False
 
     @property
     def params(self) -> int:

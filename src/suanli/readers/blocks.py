@@ -292,6 +292,18 @@ class MoeSpec:
     correction_trained: bool = False  # held as a parameter, not as a buffer
 
 
+def reading_block(feed: tuple[Node, ...]) -> tuple[Node, ...]:
+    """An MLP beside the attention: what reads its input reads what entered the block."""
+    found: list[Node] = []
+    entered = False  # the first matrix of a dense MLP or of the shared expert
+    for node in feed:
+        first = isinstance(node, Linear) and node.role == "matmul" and not (node.shares_input or entered)
+        entered = entered or first
+        routed = isinstance(node, Experts) or (isinstance(node, Linear) and node.role == "router")
+        found.append(replace(node, reads_block=True) if isinstance(node, Layer) and (first or routed) else node)
+    return tuple(found)
+
+
 def moe(spec: MoeSpec) -> tuple[Node, ...]:
     """Router, experts, shared expert with its gate."""
     at = spec.at

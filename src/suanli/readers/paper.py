@@ -16,6 +16,7 @@ from suanli.readers.blocks import (
     mlp,
     moe,
     norm,
+    reading_block,
     stack,
 )
 from suanli.readers.config import Config
@@ -87,6 +88,7 @@ def _layer_maker(config: Config, shape: Shape, kind: str, experts: int) -> Any:
 
     def make(sparse: bool) -> tuple[Node, ...]:
         feed = moe(routed) if sparse else mlp(shape.hidden, shape.ffn, names=names, bias=mlp_bias)
+        feed = reading_block(feed) if parallel else feed
         return (*around[:1], *attend, *around[1:2], *feed, *around[2:])
 
     return make

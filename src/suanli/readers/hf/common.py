@@ -11,7 +11,17 @@ from typing import Protocol
 
 from suanli.nouns.arch import Arch, Shape
 from suanli.nouns.layers import Linear, Parameter
-from suanli.readers.blocks import FUSED_GATES, AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm
+from suanli.readers.blocks import (
+    FUSED_GATES,
+    AttentionNames,
+    AttentionSpec,
+    Node,
+    attention,
+    dropped,
+    mlp,
+    norm,
+    reading_block,
+)
 from suanli.readers.config import Config
 from suanli.readers.decoder import DecoderNames, DecoderSpec, decoder
 
@@ -64,6 +74,7 @@ class Traits:
     before: tuple[str, ...] = ("input_layernorm",)
     between: tuple[str, ...] = ("post_attention_layernorm",)
     after: tuple[str, ...] = ()
+    parallel: bool | None = None  # MLP beside the attention; where not said, when no norm stands between them
     attention_names: AttentionNames = field(default_factory=AttentionNames)
     qkv_bias: bool = False
     o_bias: bool = False
@@ -237,6 +248,8 @@ def standard_layer(
 
     drop = dropped(f"{traits.attention_names.at}.dropout", widths.hidden) if traits.dropout else ()
     extras = more_parts(traits.extras, traits.projections, widths)
+    if not traits.between if traits.parallel is None else traits.parallel:
+        feed = reading_block(feed)
     return (*extras, *norms(traits.before), *attend, *drop, *norms(traits.between), *feed, *norms(traits.after))
 
 

@@ -78,6 +78,7 @@ def read_gpt_neox(config: Config, name: str) -> Arch:
         mlp_names=("dense_h_to_4h", "dense_4h_to_h"),
         mlp_bias=True,
         dropout=True,
+        parallel=config.flag("use_parallel_residual", default=True),
         names=DecoderNames(embed="gpt_neox.embed_in", layers="gpt_neox.layers", norm="gpt_neox.final_layer_norm"),
     )
     return standard_decoder(config, name, read_widths(config, grouped=False), traits)
@@ -164,6 +165,7 @@ def read_falcon(config: Config, name: str) -> Arch:
         norm_kind="layer",
         before=("ln_attn", "ln_mlp") if two_norms else ("input_layernorm",),
         between=() if new or parallel else ("post_attention_layernorm",),
+        parallel=new or parallel,
         attention_names=AttentionNames(at="self_attention", fused="query_key_value", o="dense"),
         qkv_bias=biased,
         o_bias=biased,
