@@ -41,3 +41,8 @@ def test_counting_loads_no_framework() -> None:
 @pytest.mark.parametrize("heavy", ["numpy", "rich"])
 def test_the_proof_can_fail(heavy: str) -> None:
     assert heavy in loaded_after(f"import suanli, {heavy}")
+
+
+def test_families_come_with_the_first_config():
+    code = "import suanli, sys; print('suanli.readers.hf.families' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -10,7 +10,7 @@ from typing import Any
 from suanli.catalog.presets import Preset, presets
 from suanli.nouns.arch import Arch
 from suanli.readers import layer_expr, paper
-from suanli.readers.hf import COMPOSED, read_hf_config
+from suanli.readers.hf import read_hf_config
 
 
 @lru_cache(maxsize=64)
@@ -48,6 +48,8 @@ def with_image(config: Mapping[str, Any], image: tuple[int, ...] | None) -> Mapp
     if image is None:
         return config
     sides = list(image) * 2 if len(image) == 1 else list(image)  # one number is a square
+    from suanli.readers.hf.families import COMPOSED  # noqa: PLC0415  loaded with the first config
+
     changed: dict[str, Any] = {**config, "image_size": sides}
     if config.get("model_type") in COMPOSED:  # the picture is the model's, the nested size its tower's
         return changed
