@@ -52,3 +52,10 @@ def test_optimizer_holds_only_what_is_trained() -> None:
     found = suanli.count("llama-3-8b", phase="train", trainable="lora:r=8")
     assert found.bytes.optimizer == found.params.trainable * 12
     assert found.bytes.gradients == found.params.trainable * 2
+
+
+def test_routed_experts_stay_frozen_and_that_is_said():
+    """Eight ranks beside q, k, v and o of 32 layers: 8·(2·(4096 + 4096) + 2·(4096 + 1024)) each."""
+    found = suanli.count("mixtral-8x7b", trainable="lora:r=8")
+    assert found.params.trainable == 32 * 8 * (2 * (4096 + 4096) + 2 * (4096 + 1024))
+    assert "LoRA of rank 8 on all; all else frozen, routed experts among it" in found.notes

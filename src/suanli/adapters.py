@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from suanli.errors import Fault, InputError, nearest_names, shown
 from suanli.nouns.arch import Arch, Module
-from suanli.nouns.layers import Layer, Linear
+from suanli.nouns.layers import Experts, Layer, Linear
 
 ALL_LINEAR = "all"
 MAX_RANK = 1_000_000
@@ -55,7 +55,9 @@ def with_lora(arch: Arch, lora: Lora) -> Arch:
                 nearest=nearest_names(missing[0], names),
             )
         )
-    notes = (*arch.notes, f"LoRA of rank {lora.rank} on {'+'.join(lora.targets)}; all else frozen")
+    routed = any(isinstance(placed.layer, Experts) for placed in arch.leaves())
+    frozen = "all else frozen, routed experts among it" if routed else "all else frozen"
+    notes = (*arch.notes, f"LoRA of rank {lora.rank} on {'+'.join(lora.targets)}; {frozen}")
     return replace(arch, root=_adapted(arch.root, lora), notes=notes)
 
 
