@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import random
 import time
 from typing import Any
 
@@ -11,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suanli.errors import ConfigError, InputError
-from suanli.readers.hf import READERS, read_hf_config
+from suanli.readers.hf import CAUSAL, READERS, read_hf_config
 from suanli.readers.paper import READERS as PAPER
 
 LLAMA = {
@@ -192,3 +194,64 @@ def test_junk_of_papers_is_read_or_refused(kind: str, values: dict[str, Any]) ->
     except InputError:
         return
     assert arch.params_total >= 0
+
+
+# --- every family -------------------------------------------------------------------------------------------------
+
+JUNK = (0, -1, 1, 3, 7, "x", None, [], {}, True, 1.5, 1e30, float("nan"), 10**12, [1, 2], {"a": 1})
+
+
+def default_of(model_type: str) -> dict[str, Any] | None:
+    """What transformers would write for a type; None where its config has no default."""
+    transformers = pytest.importorskip("transformers")
+    try:
+        return transformers.AutoConfig.for_model(model_type).to_dict() | {"model_type": model_type}
+    except Exception:  # noqa: BLE001  any of theirs: such types are left out
+        return None
+
+
+def with_junk(values: dict[str, Any], draw: random.Random) -> dict[str, Any]:
+    """One to three keys without their value, here or in a nested description."""
+    changed = dict(values)
+    for key in draw.sample(list(values), min(len(values), draw.randint(1, 3))):
+        if isinstance(values[key], dict) and values[key] and draw.random() < 0.7:
+            changed[key] = with_junk(values[key], draw)
+        elif draw.random() < 0.2:
+            del changed[key]
+        else:
+            changed[key] = draw.choice(JUNK)
+    return changed
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("model_type", sorted({*READERS, *CAUSAL}))
+def test_junk_is_read_or_refused_in_words(model_type: str) -> None:
+    values, draw = default_of(model_type), random.Random(model_type)
+    if values is None:
+        pytest.skip("transformers has no default of it")
+    for _ in range(25):
+        junk = with_junk(values, draw) | {"model_type": model_type}
+        with contextlib.suppress(ConfigError):
+            assert read_hf_config(junk, "junk").params_total >= 0
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("model_type", "change", "words"),
+    [
+        ("aria", {"projector_patch_to_query_dict": {"4900": "x", "1225": None}}, "a number of queries is not a whole"),
+        ("qwen3_vl", {"text_config": {}}, "the nested description is empty in config: text_config"),
+        ("textnet", {"conv_layer_strides": [1, 2]}, "conv_layer_strides does not have one number a kernel"),
+    ],
+)
+def test_faults_of_one_family(model_type: str, change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        read_hf_config((default_of(model_type) or {}) | change, "config")
+
+
+@pytest.mark.torch
+def test_more_sparse_layers_than_layers_are_none() -> None:
+    """As in its class: a step of 12 // 13 = 0 makes no mixture."""
+    values = default_of("switch_transformers") or {}
+    none, many = (read_hf_config(values | {"num_sparse_encoder_layers": n}, "config") for n in (0, 13))
+    assert many.params_total == none.params_total

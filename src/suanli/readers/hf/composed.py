@@ -65,6 +65,8 @@ def read_language(config: Config, name: str, language: Language) -> Arch:
     except ConfigError as error:
         config.faults.faults.extend(error.faults)
         arch = None
+    if not part.values and not config.faults.faults:
+        config.fault("missing_key", "the nested description is empty", language.part)
     config.check()
     assert arch is not None
     return _moved(arch, language)

@@ -55,9 +55,11 @@ def read_pp_lcnet(config: Config, name: str) -> Arch:
 def read_textnet(config: Config, name: str) -> Arch:
     """TextNet: a kernel beside its column and its row, as it is trained."""
     net, labels = start(config, 640)
-    stages, strides = _rows(config, "conv_layer_kernel_sizes", 2), config.values.get("conv_layer_strides")
+    stages = _rows(config, "conv_layer_kernel_sizes", 2)
+    strides: Any = config.values.get("conv_layer_strides")
     widths = config.wholes("hidden_sizes", low=1) or ()
-    if not isinstance(strides, list | tuple) or [len(each) for each in strides] != [len(each) for each in stages]:
+    lists = isinstance(strides, list | tuple) and all(isinstance(each, list | tuple) for each in strides)
+    if not lists or [len(each) for each in strides] != [len(each) for each in stages]:
         config.fault("contradiction", "conv_layer_strides does not have one number a kernel", "conv_layer_strides")
     if len(widths) != len(stages) + 1:
         config.fault("contradiction", "hidden_sizes does not have one width more than stages", "hidden_sizes")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from suanli.nouns.arch import Arch, Module, Stream
 from suanli.nouns.layers import Attention, Embedding, Linear, Parameter
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, mlp, norm, stack
-from suanli.readers.config import Config
+from suanli.readers.config import MAX_WIDTH, Config
 from suanli.readers.hf.composed import Language, of_image, with_vision
 from suanli.readers.hf.towers import (
     PATCHES,
@@ -102,9 +102,11 @@ def read_aria(config: Config, name: str) -> Arch:
     tower = siglip_tower(vision, "model.vision_tower", head=False, size=picture(config, vision, patch_of(vision)))
     h, heads = tower.width, heads_of(vision, tower.width)
     asked = config.raw("projector_patch_to_query_dict")
-    table = {int(k): v for k, v in asked.items() if str(k).isdigit()} if isinstance(asked, Mapping) else {}
-    queries = table.get(tower.patches)
-    queries = queries if isinstance(queries, int) and queries > 0 else 0  # no picture of this size is foreseen
+    table = {int(k): v for k, v in asked.items() if str(k).isdecimal()} if isinstance(asked, Mapping) else {}
+    if not all(isinstance(v, int) and not isinstance(v, bool) and 0 < v <= MAX_WIDTH for v in table.values()):
+        config.fault("bad_value", "a number of queries is not a whole number", "projector_patch_to_query_dict")
+        table = {}
+    queries = table.get(tower.patches, 0)  # none: no picture of this size is foreseen
     at, out = "model.multi_modal_projector", text_width(config, language)
     held = config.whole("max_value_projector_patch_to_query_dict", default=max([*table.values(), 1]))
     cross, packed = f"{at}.cross_attn", f"{at}.cross_attn.multihead_attn"

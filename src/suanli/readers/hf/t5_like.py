@@ -62,7 +62,7 @@ class Shapes:
     def kinds(self, count: int, sparse: int, traits: Traits) -> list[Kind]:
         """One kind a block: the first has the bias, every `step`-th is a mixture from the second on."""
         step = count // sparse if sparse else count
-        mixed = [traits.mixtures and bool(sparse) and (step == 1 or i % step == 1) for i in range(count)]
+        mixed = [traits.mixtures and bool(sparse) and step > 0 and (step == 1 or i % step == 1) for i in range(count)]
         return [Kind(traits.every_bias or i == 0, mixed[i]) for i in range(count)]
 
 
