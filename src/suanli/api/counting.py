@@ -16,11 +16,9 @@ from suanli.api.parts import (
     read_workload,
 )
 from suanli.api.request import Request
-from suanli.api.sources import count_source
-from suanli.api.tracing import count_by_trace, is_traced
 from suanli.count import count as count_books
 from suanli.nouns.result import Result
-from suanli.readers.sources import is_source
+from suanli.readers.kinds import is_source, is_traced
 
 
 def count(
@@ -52,6 +50,8 @@ def count(
     8030261248
     """
     if is_source(model) and not trace:
+        from suanli.api.sources import count_source  # noqa: PLC0415  loaded where it is needed
+
         named = {
             "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
             "optimizer": optimizer, "recompute": recompute,
@@ -59,6 +59,8 @@ def count(
         found = count_source(model, named, convention, by or "module", input)
         return replace(found, ok=not (strict and found.result.lower_bound))
     if is_traced(model, input, trace):
+        from suanli.api.tracing import count_by_trace  # noqa: PLC0415  loaded where it is needed
+
         named = {
             "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
             "optimizer": optimizer, "recompute": recompute, "trainable": trainable, "params": params, "image": image,

@@ -25,11 +25,6 @@ _HEADS = {  # what the class counted does -> transformers' name of its head
 }  # fmt: skip
 
 
-def is_traced(model: Any, input_: Any, asked: bool) -> bool:
-    """Whether a model is counted by running it: it is a module, names one, or running it is asked for."""
-    return asked or input_ is not None or is_module(model) or (isinstance(model, str) and model.startswith(PREFIX))
-
-
 def count_by_trace(
     model: Any, *, input_: Any, typed: Mapping[str, Any], convention: str | None, by: str, strict: bool
 ) -> Result:

@@ -13,8 +13,9 @@ from typing import Any
 from suanli.errors import ConfigError, Fault
 from suanli.nouns.graph import Graph, Stored
 from suanli.readers.factory import call_factory, missing_extra, run_theirs
+from suanli.readers.kinds import JAX
 
-PREFIX = "jax:"
+PREFIX = JAX
 SOURCE = "the jaxpr of jax.make_jaxpr"
 _FORMS = "(function, arguments), (function, argument, …) or a mapping with function and arguments"
 

@@ -17,8 +17,9 @@ from suanli.nouns.graph import Missing
 from suanli.nouns.layers import Elementwise, Layer, Linear, Parameter
 from suanli.readers.factory import call_factory, missing_extra, run_theirs
 from suanli.readers.keras_layers import LAYERS, Called, NoFormulaError, Piece, Shape, is_passive, stream_name
+from suanli.readers.kinds import KERAS
 
-PREFIX = "keras:"
+PREFIX = KERAS
 
 
 def read_keras_model(text: str) -> Arch:

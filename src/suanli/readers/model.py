@@ -10,10 +10,10 @@ from suanli.catalog.presets import find_preset
 from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
 from suanli.nouns.arch import Arch
 from suanli.nouns.tensors import TensorTable
-from suanli.readers import files, hub, keras_model, layer_expr, torch_module
+from suanli.readers import files, hub, layer_expr
 from suanli.readers.hf import read_hf_config
+from suanli.readers.kinds import KERAS, TORCH, is_module, is_source
 from suanli.readers.preset import read_named_preset, with_image
-from suanli.readers.sources import is_source, read_source
 
 MAX_NAME = layer_expr.MAX_TEXT
 
@@ -35,7 +35,7 @@ def read_model(model: Any, image: Image | None = None, where: str = "MODEL") -> 
     to_dict = getattr(model, "to_dict", None)
     if callable(to_dict) and hasattr(model, "model_type"):  # a transformers config object
         return read_model(to_dict(), image, where)
-    if torch_module.is_module(model):
+    if is_module(model):
         raise needs_run(type(model).__name__, where)
     raise InputError(
         Fault(
@@ -59,9 +59,11 @@ def _from_text(text: str, image: Image | None, where: str) -> Arch:
         raise InputError(Fault(code="bad_model", message=what, where=where, got=f"{len(text):,} characters"))
     if layer_expr.looks_like_expression(text):
         return layer_expr.read_layer_expression(text, image=image)
-    if text.startswith(torch_module.PREFIX):
+    if text.startswith(TORCH):
         raise needs_run(text, where)
-    if text.startswith(keras_model.PREFIX):
+    if text.startswith(KERAS):
+        from suanli.readers import keras_model  # noqa: PLC0415  loaded where it is needed
+
         return keras_model.read_keras_model(text)
     if is_source(text):
         return _described(text, where)
@@ -111,6 +113,8 @@ def needs_run(text: str, where: str) -> ConfigError:
 
 def _described(text: str, where: str) -> Arch:
     """The architecture in the metadata of a weight file. Raises ConfigError where it holds none."""
+    from suanli.readers.sources import read_source  # noqa: PLC0415  loaded where it is needed
+
     source = read_source(text, {}) if text.endswith(".gguf") else None
     if isinstance(source, TensorTable) and source.arch is not None:
         return source.arch

@@ -9,27 +9,7 @@ from typing import Any
 from suanli.nouns.graph import Graph
 from suanli.nouns.tensors import TensorTable
 from suanli.readers import gguf, jax_function, onnx_model, tensor_headers
-from suanli.readers.files import CONFIG
-
-WEIGHTS = (".safetensors", ".gguf", tensor_headers.INDEX_SUFFIX)
-ONNX = ".onnx"
-
-
-def is_source(model: Any) -> bool:
-    """Whether `read_source` is meant for it; a folder with a config.json is a model."""
-    if not isinstance(model, str | Path):
-        return False
-    text = str(model).strip()
-    if text.startswith(jax_function.PREFIX) or text.endswith((*WEIGHTS, ONNX)):
-        return True
-    return "\0" not in text and len(text) < 4096 and _is_weights_folder(Path(text).expanduser())
-
-
-def _is_weights_folder(path: Path) -> bool:
-    try:
-        return path.is_dir() and not (path / CONFIG).exists() and any(path.glob("*.safetensors"))
-    except OSError:
-        return False
+from suanli.readers.kinds import INDEX_SUFFIX, ONNX
 
 
 def read_source(model: str | Path, inputs: Mapping[str, Any]) -> TensorTable | Graph:
@@ -40,7 +20,7 @@ def read_source(model: str | Path, inputs: Mapping[str, Any]) -> TensorTable | G
     path = Path(text).expanduser()
     if text.endswith(ONNX):
         return onnx_model.read_onnx(path, inputs)
-    if text.endswith(tensor_headers.INDEX_SUFFIX):
+    if text.endswith(INDEX_SUFFIX):
         return tensor_headers.read_index(path)
     if text.endswith(".gguf"):
         return gguf.read_gguf(path)

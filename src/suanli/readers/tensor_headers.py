@@ -17,10 +17,10 @@ from suanli.errors import shown
 from suanli.nouns.tensors import Tensor, TensorTable
 from suanli.readers import files
 from suanli.readers.binary import MAX_HEADER, Faults, opened, refuse
+from suanli.readers.kinds import INDEX_SUFFIX
 from suanli.units import BITS_PER_BYTE, MEGA
 
 LENGTH_BYTES = 8
-INDEX_SUFFIX = ".safetensors.index.json"
 MAX_NAME = 1_000
 MAX_RANK = 64
 MAX_ELEMENTS = 2**63

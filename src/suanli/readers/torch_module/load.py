@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from suanli.errors import Fault, InputError, MissingExtraError, nearest_names, shown
+from suanli.readers.kinds import TORCH, is_module
 
-PREFIX = "torch:"
+PREFIX = TORCH
 _FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _SPEC = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>\d+(?:x\d+)*|scalar)(?::(?P<dtype>\w+))?")
 DTYPES = {
@@ -38,12 +39,6 @@ def import_torch() -> Any:
             )
         ) from problem
     return torch
-
-
-def is_module(value: Any) -> bool:
-    """Whether a value is a torch module; torch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and hasattr(torch, "nn") and isinstance(value, torch.nn.Module)
 
 
 # --- torch:package.module:factory ---------------------------------------------------------------------------------
