@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# On a busy machine drawing is slow now and then, which says nothing of the code.
+settings.register_profile("suanli", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suanli")
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"

@@ -17,7 +17,7 @@ from suanli.errors import InputError
 from suanli.footprint import footprint
 from suanli.nouns.arch import Arch, Module
 from suanli.nouns.layers import Attention
-from suanli.nouns.polynomial import Polynomial, Region, regions
+from suanli.nouns.polynomial import Polynomial, Region, bounds_text, regions, united
 from suanli.nouns.workload import RECOMPUTE, Workload
 from suanli.readers.model import read_model
 from suanli.symbolic import polynomials
@@ -134,3 +134,35 @@ def test_too_many_pieces_are_refused() -> None:
     arch = Arch(name="many", root=Module(name="", children=layers))
     with pytest.raises(InputError, match="no closed form in its lengths"):
         polynomials(arch, "forward", CAUSAL)
+
+
+@settings(max_examples=200, deadline=None)
+@given(edges=st.lists(st.tuples(st.booleans(), st.integers(2, 9)), min_size=1, max_size=4, unique=True))
+def test_places_united_hold_where_the_pieces_did(edges) -> None:
+    """Cut B and S at some edges, unite what lies side by side: the same points lie inside, in no more places."""
+
+    def cut(region: Region) -> tuple[bool, ...]:
+        symbols = region.symbol("B"), region.symbol("S")
+        return tuple(bool(symbols[second] >= edge) for second, edge in edges)
+
+    pieces = list(regions(cut))
+    low = [region for region, answers in pieces if not answers[0]]
+    together = united([region.bounds for region in low])
+    assert len(together) <= len(low)
+    for b in range(1, 11):
+        for s in range(1, 11):
+            values = {"B": b, "S": s}
+            inside = [region.holds(values) for region in low]
+            assert any(inside) == any(_holds(place, values) for place in together), (b, s)
+
+
+def _holds(place, values) -> bool:
+    return all(
+        (low is None or moving.at(values) >= low) and (high is None or moving.at(values) <= high)
+        for moving, (low, high) in place.items()
+    )
+
+
+def test_all_places_together_are_everywhere() -> None:
+    pieces = list(regions(lambda region: bool(region.symbol("S") > 4)))
+    assert [bounds_text(place) for place in united([region.bounds for region, _ in pieces])] == ["everywhere"]

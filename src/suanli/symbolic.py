@@ -14,8 +14,9 @@ from suanli.errors import Fault, InputError
 from suanli.footprint import activations, cache_product
 from suanli.nouns.arch import Arch
 from suanli.nouns.convention import Convention
+from suanli.nouns.counts import PieceText, QuantityText, SweepPoint
 from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS, Ledger
-from suanli.nouns.polynomial import Polynomial, Region, regions
+from suanli.nouns.polynomial import Bounds, Polynomial, Region, bounds_text, regions, united
 from suanli.nouns.workload import Workload
 from suanli.work import Setting
 
@@ -55,13 +56,23 @@ class Piecewise:
             return next(piece.at(values) for region, piece in self.pieces if region.holds(values))
         return sum(piece.at(values) * region.holds(values) for region, piece in self.pieces)
 
-    def __str__(self) -> str:
-        joined: dict[str, list[str]] = {}
+    @property
+    def texts(self) -> tuple[PieceText, ...]:
+        """Each different polynomial with where it holds."""
+        places: dict[str, list[Bounds]] = {}
         for region, piece in self.pieces:
-            joined.setdefault(str(piece), []).append(str(region))
-        if len(joined) == 1:
-            return next(iter(joined))
-        return "\n".join(f"{text}   [{' or '.join(where)}]" for text, where in joined.items())
+            places.setdefault(str(piece), []).append(region.bounds)
+        if len(places) == 1:
+            return (PieceText(where="everywhere", polynomial=next(iter(places))),)
+        return tuple(
+            PieceText(where=" or ".join(map(bounds_text, united(where))), polynomial=text)
+            for text, where in places.items()
+        )
+
+    def __str__(self) -> str:
+        if len(self.texts) == 1:
+            return self.texts[0].polynomial
+        return "\n".join(f"{piece.polynomial}   [{piece.where}]" for piece in self.texts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +97,23 @@ class Polynomials:
             for name, value in vars(self).items()
         }
 
+    @property
+    def texts(self) -> tuple[QuantityText, ...]:
+        """Every quantity that exists, as text."""
+        found = ((name, value) for name, value in vars(self).items() if isinstance(value, Piecewise))
+        return tuple(QuantityText(quantity=name, unit=value.unit, pieces=value.texts) for name, value in found)
 
+    def point(self, batch: int, seq: int, kv_len: int | None = None) -> SweepPoint:
+        """What a sweep shows of these lengths; exact."""
+        keys = seq if kv_len is None else kv_len
+        kept = {name: value and value.at(batch, seq, keys) for name, value in vars(self).items() if name in _SWEPT}
+        return SweepPoint(
+            batch=batch, seq=seq, kv_len=kv_len, model_flops=kept.pop("flops"), hardware_flops=kept.pop("hardware"),
+            **kept,
+        )  # fmt: skip
+
+
+_SWEPT = ("flops", "hardware", "read_bytes", "write_bytes", "kv_cache", "activations")
 _UNITS = {name: f.metadata["unit"] for name, f in Polynomials.__dataclass_fields__.items() if name != "params"}
 
 

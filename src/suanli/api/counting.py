@@ -17,7 +17,9 @@ from suanli.api.parts import (
 )
 from suanli.api.request import Request
 from suanli.count import count as count_books
+from suanli.errors import Fault, InputError, shown
 from suanli.nouns.result import Result
+from suanli.nouns.workload import Workload
 from suanli.readers.kinds import is_source, is_traced
 
 
@@ -40,47 +42,51 @@ def count(
     input: Any = None,
     trace: bool = False,
     strict: bool = False,
+    symbolic: bool = False,
+    sweep: str | None = None,
 ) -> Result:
     """Parameters, FLOPs, MACs and bytes of a model. Raises InputError listing every fault of the request.
 
     A module (`torch:package.module:factory`, or a live one) is run once, on `input`: tensors or a shape like
     `1x3x224x224`. `trace` runs a config or preset too. `strict`: not ok where an operator had no formula.
+    `symbolic` adds every quantity as a polynomial in the lengths; `sweep`, like `seq=1024:131072:1024`, its values.
 
     >>> count("llama-3.1-8b", seq=8192, phase="train").params.total
     8030261248
     """
+    traced = is_traced(model, input, trace)
+    if (symbolic or sweep is not None) and (traced or is_source(model)):
+        raise _no_polynomials(model)
+    typed = {
+        "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
+        "optimizer": optimizer, "recompute": recompute,
+    }  # fmt: skip
     if is_source(model) and not trace:
         from suanli.api.sources import count_source  # noqa: PLC0415  loaded where it is needed
 
-        named = {
-            "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
-            "optimizer": optimizer, "recompute": recompute,
-        }  # fmt: skip
-        found = count_source(model, named, convention, by or "module", input)
+        found = count_source(model, typed, convention, by or "module", input)
         return replace(found, ok=not (strict and found.result.lower_bound))
-    if is_traced(model, input, trace):
+    if traced:
         from suanli.api.tracing import count_by_trace  # noqa: PLC0415  loaded where it is needed
 
-        named = {
-            "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
-            "optimizer": optimizer, "recompute": recompute, "trainable": trainable, "params": params, "image": image,
-        }  # fmt: skip
+        named = {**typed, "trainable": trainable, "params": params, "image": image}
         return count_by_trace(model, input_=input, typed=named, convention=convention, by=by or "module", strict=strict)
     request = Request()
     arch = read_model_of(request, model, image)
     rule = read_convention(request, convention)
     n = request.whole("params", params, kind="count", low=1)
     lora = request.attempt(lambda: parse_trainable(request.word("trainable", trainable, "all", fold=False)))
-    typed = {
-        "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
-        "optimizer": optimizer, "recompute": recompute,
-    }  # fmt: skip
     workload = read_workload(request, arch, typed)
+    swept = _read_sweep(request, sweep, workload)
     request.check()
     assert arch is not None and rule is not None and workload is not None
     if lora is not None:
         arch = with_lora(arch, lora)
     books = count_books(arch, workload, rule, by=by or "module", params=n)
+    if symbolic or swept is not None:
+        from suanli.api.sweeping import with_polynomials  # noqa: PLC0415  loaded where it is needed
+
+        books = with_polynomials(books, arch, workload, rule, symbolic=symbolic, sweep=swept)
     return Result(
         kind="count",
         inputs={"model": as_asked(model), **request.given, "assumed": request.assumed},
@@ -95,4 +101,24 @@ def count(
             *idle_notes(arch, workload, image=image, kv_len=kv_len, kv_dtype=kv_dtype),
         ),
         asked={"arch": arch, "workload": workload, "convention": rule},
+    )
+
+
+def _read_sweep(request: Request, sweep: str | None, workload: Workload | None) -> Any:
+    if sweep is None:
+        return None
+    from suanli.api.sweeping import read_sweep  # noqa: PLC0415  loaded where it is needed
+
+    return read_sweep(request, sweep, workload and workload.phase)
+
+
+def _no_polynomials(model: Any) -> InputError:
+    return InputError(
+        Fault(
+            code="no_closed_form",
+            message="a run, a graph or a weight file is one set of lengths: polynomials are of formulas",
+            where="--symbolic, --sweep",
+            got=shown(model),
+            hint="Give a preset, a config.json, a hub id or a layer expression, without --trace and --input.",
+        )
     )

@@ -42,6 +42,13 @@ Input = Annotated[
 Trace = Annotated[bool, typer.Option("--trace", help="Run the model once on torch's meta device; no formula of ours.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 where an operator had no formula.")]
 
+Symbolic = Annotated[
+    bool, typer.Option("--symbolic", help="Print every quantity as a polynomial in batch B, length S and keys K.")
+]
+Sweep = Annotated[
+    Text, text_option("--sweep", "The same at many lengths: seq=1Ki:128Ki:1Ki, batch=1,8,64.", metavar="AXIS=…")
+]
+
 
 def command(
     model: Model,
@@ -61,6 +68,8 @@ def command(
     input: Input = None,
     trace: Trace = False,
     strict: Strict = False,
+    symbolic: Symbolic = False,
+    sweep: Sweep = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -73,7 +82,7 @@ def command(
         lambda: api.count(
             model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, dtype=dtype, kv_dtype=kv_dtype,
             optimizer=optimizer, recompute=recompute, convention=convention, by=by, trainable=trainable, params=params,
-            input=input or None, trace=trace, strict=strict,
+            input=input or None, trace=trace, strict=strict, symbolic=symbolic, sweep=sweep,
         ),
         as_json=json,
         output=output,

@@ -67,6 +67,38 @@ class CountRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PieceText:
+    """One polynomial and where it holds."""
+
+    where: str = _doc("", "the lengths it holds for: everywhere, S ≤ 128 …")
+    polynomial: str = _doc("", "in batch B, sequence length S and key length K, coefficients exact")
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantityText:
+    """One quantity as polynomials in the lengths."""
+
+    quantity: str = _doc("", "flops, hardware, forward, backward, recompute, read_bytes, write_bytes, kv_cache …")
+    unit: str = _doc("", "its unit")
+    pieces: tuple[PieceText, ...] = _doc("", "one polynomial for each region of lengths")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepPoint:
+    """The same model at other lengths."""
+
+    batch: int = _doc("sequences", "B")
+    seq: int = _doc("positions", "S")
+    kv_len: int | None = _doc("keys", "K; decoding only")
+    model_flops: int = _doc("FLOPs", "what the model needs")
+    hardware_flops: int = _doc("FLOPs", "what the machine executes")
+    read_bytes: int = _doc("bytes", "weights and inputs read")
+    write_bytes: int = _doc("bytes", "outputs written")
+    kv_cache: int | None = _doc("bytes", "keys and values; None: the model does not decode")
+    activations: int | None = _doc("bytes", "kept for backward; None outside training")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Count:
     """A model's books under one convention."""
 
@@ -86,6 +118,10 @@ class Count:
     by: str = _doc("", "how rows are added up")
     rows: tuple[CountRow, ...] = _doc("", "rows that make the totals")
     lower_bound: bool = _doc("", "an operator of a trace had no formula: the true totals are larger", default=False)
+    polynomials: tuple[QuantityText, ...] | None = _doc(
+        "", "every quantity as a function of the lengths; with --symbolic", default=None
+    )
+    sweep: tuple[SweepPoint, ...] | None = _doc("", "the same at other lengths; with --sweep", default=None)
     ledger: Ledger = field(metadata={"hidden": True})
 
     @property

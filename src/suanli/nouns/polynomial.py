@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from math import floor, lcm
 from typing import Any
 
@@ -266,13 +266,41 @@ class Region:
             inside = inside & (moving.at(values) <= bound)
         return inside
 
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest value of each expression that is bounded here."""
+        return {moving: (self.low.get(moving), self.high.get(moving)) for moving in (*self.low, *self.high)}
+
     def __str__(self) -> str:
-        parts = []
-        for moving in dict.fromkeys((*self.low, *self.high)):
-            low, high = self.low.get(moving), self.high.get(moving)
-            left = "" if low is None else f"{low:,} ≤ "
-            parts.append(f"{left}{moving}" + ("" if high is None else f" ≤ {high:,}"))
-        return ", ".join(parts) or "everywhere"
+        return bounds_text(self.bounds)
+
+
+Bounds = dict[Polynomial, tuple[int | None, int | None]]
+
+
+def bounds_text(bounds: Bounds) -> str:
+    """`2 ≤ S ≤ 128, B ≤ 7`, or `everywhere`."""
+    parts = []
+    for moving, (low, high) in sorted(bounds.items(), key=lambda item: str(item[0])):
+        left = "" if low is None else f"{low:,} ≤ "
+        parts.append(f"{left}{moving}" + ("" if high is None else f" ≤ {high:,}"))
+    return ", ".join(parts) or "everywhere"
+
+
+def united(places: list[Bounds]) -> list[Bounds]:
+    """The same places in fewer: two that differ in one expression, and lie side by side there, are one."""
+    for first, second in combinations(places, 2):
+        differing = [moving for moving in {**first, **second} if first.get(moving) != second.get(moving)]
+        if len(differing) != 1 or not all(differing[0] in place for place in (first, second)):
+            continue
+        low, high = sorted((first[differing[0]], second[differing[0]]), key=lambda ends: ends[0] or 0)
+        if low[1] is not None and high[0] == low[1] + 1:
+            joined = {**first, differing[0]: (low[0], high[1])}
+            if joined[differing[0]] == (None, None):
+                del joined[differing[0]]
+            rest = [place for place in places if place is not first and place is not second]
+            return united([*rest, joined])
+    return places
 
 
 def _normal(difference: Polynomial) -> tuple[Polynomial | None, Fraction]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from suanli.nouns.counts import Count
 from suanli.nouns.partial import PartialCount
 from suanli.nouns.result import Result
@@ -37,6 +39,8 @@ def count_document(result: Result) -> Document:
             _memory(books),
             _activations(books),
             _rows(books),
+            *_symbolic(books),
+            *_sweep(books),
             _left_out(result),
             *closing(result),
         ),
@@ -127,6 +131,44 @@ def _rows(books: Count) -> Table:
     )
     closing_row = ("total", exact(books.ledger.params), exact(total), share(total, total), "")
     return Table(f"By {books.by}", (books.by, "parameters", "hardware FLOPs", "", "bytes moved"), (*rows, closing_row))
+
+
+def _symbolic(books: Count) -> Iterator[Facts]:
+    if books.polynomials is not None:
+        rows = tuple(
+            (quantity.quantity.replace("_", " ") if not place else "", piece.polynomial, _where(piece.where))
+            for quantity in books.polynomials
+            for place, piece in enumerate(quantity.pieces)
+        )
+        title = "As polynomials: batch B, sequence length S" + (", keys K" if _has_keys(books) else "")
+        yield Facts(title, rows, right=False)
+
+
+def _where(where: str) -> str:
+    return "" if where == "everywhere" else where
+
+
+def _has_keys(books: Count) -> bool:
+    return any("K" in piece.polynomial for each in books.polynomials or () for piece in each.pieces)
+
+
+def _sweep(books: Count) -> Iterator[Table]:
+    if books.sweep is None:
+        return
+    keys = books.sweep[0].kv_len is not None
+    columns = ("batch", "seq", *(("keys",) if keys else ()), "model FLOPs", "hardware FLOPs", "KV cache", "activations")
+    rows = tuple(
+        (
+            exact(point.batch), exact(point.seq), *((exact(point.kv_len),) if point.kv_len is not None else ()),
+            exact(point.model_flops), exact(point.hardware_flops), _held(point.kv_cache), _held(point.activations),
+        )
+        for point in books.sweep
+    )  # fmt: skip
+    yield Table(f"Sweep, {len(rows):,} {plural('point') if len(rows) > 1 else 'point'}", columns, rows)
+
+
+def _held(value: int | None) -> str:
+    return NOT_GIVEN if value is None else format_bytes(value)
 
 
 def _left_out(result: Result) -> Lines:
