@@ -144,8 +144,15 @@ def param_counts(model: Any) -> ParamCounts:
         active=total,
         embedding=sum(tables.values()),
         trainable=sum(each.numel() for each in params if each.requires_grad),
-        buffers=sum(tensor.numel() for name, tensor in model.named_buffers() if name in model.state_dict()),
+        buffers=_saved_buffers(model),
     )
+
+
+def _saved_buffers(model: Any) -> int:
+    """Elements of the buffers that a checkpoint holds."""
+    buffers = dict(model.named_buffers())
+    saved = model.state_dict() if buffers else {}
+    return sum(tensor.numel() for name, tensor in buffers.items() if name in saved)
 
 
 def units_of(inputs: Any) -> tuple[int, str]:

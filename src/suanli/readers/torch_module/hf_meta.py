@@ -289,12 +289,16 @@ def active_params(model: Any, traced: Traced) -> int:
     total = traced.params.total
     for name, child in model.named_modules():
         count, each = _stacked_experts(child)
-        routed = _number(child.config, "num_experts_per_tok", "moe_topk", "top_k", "num_experts_per_token",
-                         "moe_top_k", "experts_per_token") if hasattr(child, "config") else None  # fmt: skip
-        routed = routed or _number(model.config, "num_experts_per_tok", "moe_topk", "experts_per_token", "moe_k")
-        if count and routed and "expert" in name.rpartition(".")[2]:
-            total -= (count - min(routed, count)) * each
+        if count and "expert" in name.rpartition(".")[2]:
+            own = _number(child.config, *_OF_LAYER) if hasattr(child, "config") else None
+            routed = own or _number(model.config, *_OF_MODEL)
+            total -= (count - min(routed or count, count)) * each
     return int(total)
+
+
+# `top_k` of a whole model's config may be of its sampling
+_OF_MODEL = ("num_experts_per_tok", "moe_topk", "experts_per_token", "moe_k")
+_OF_LAYER = (*_OF_MODEL[:2], "top_k", "num_experts_per_token", "moe_top_k", "experts_per_token")
 
 
 def _stacked_experts(module: Any) -> tuple[int, int]:
