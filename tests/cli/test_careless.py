@@ -229,3 +229,32 @@ def test_no_number_is_cut(width: int) -> None:
 def test_a_fault_in_one_place() -> None:
     with pytest.raises(InputError, match="one row is neither sorted nor filtered in --sort and --filter"):
         suanli.models("gpt2", sort="params")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (("count", "--json"), "Missing argument 'model'", "`python -m suanli count --help` lists what it takes."),
+        (
+            ("count", "gpt2", "--sq", "4", "--json"),
+            "No such option: --sq (Possible options: --json, --seq)",
+            "`python -m suanli count --help` lists what it takes.",
+        ),
+        (("cnt", "--json"), "No such command 'cnt'. Did you mean 'count'?",
+         "`python -m suanli --help` lists what it takes."),
+    ],
+)  # fmt: skip
+def test_a_bad_command_line_is_the_json_error_where_json_was_asked_for(arguments, message, hint) -> None:
+    done = spawn(*arguments, capture_output=True)
+    error = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, error["ok"]) == (2, b"", False)
+    assert error["error"]["code"] == "bad_usage"
+    assert error["error"]["where"] == "the command line"
+    assert error["error"]["hint"] == hint
+    assert error["error"]["message"].startswith(message.split("(")[0].strip())
+
+
+def test_a_bad_command_line_is_told_on_stderr_otherwise() -> None:
+    done = spawn("count", capture_output=True)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Missing argument" in done.stderr

@@ -6,11 +6,13 @@ import contextlib
 import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from suanli.cli import catalogues, count, mfu, train, verify, why
+from suanli.cli.run import show_error
+from suanli.errors import Fault, InputError
 from suanli.version import VERSION
 
 app = typer.Typer(
@@ -49,7 +51,7 @@ def main() -> None:
     """Run the command. A closed pipe is no error; output that cannot be written is one, told in a line."""
     _prepare_output()
     try:
-        app()
+        code = app(standalone_mode=False)
     except BrokenPipeError:
         _silence()
         raise SystemExit(0) from None
@@ -57,6 +59,30 @@ def main() -> None:
         _silence()
         sys.stderr.write(f"error: the output cannot be written: {problem.strerror or type(problem).__name__}.\n")
         raise SystemExit(2) from None
+    except typer.Abort:
+        raise SystemExit(130) from None
+    except Exception as problem:
+        if not hasattr(problem, "format_message"):  # not a fault of the command line
+            raise
+        _show_usage(problem)
+        raise SystemExit(2) from None
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _show_usage(problem: Any) -> None:
+    """A command line that cannot be read: as the parser tells it, or as the JSON error where JSON was asked for."""
+    if "--json" not in sys.argv[1:]:
+        problem.show()
+        return
+    context = getattr(problem, "ctx", None)
+    command = context.command_path if context is not None else "suanli"
+    fault = Fault(
+        code="bad_usage",
+        message=problem.format_message().rstrip("."),
+        where="the command line",
+        hint=f"`{command} --help` lists what it takes.",
+    )
+    show_error(InputError(fault), as_json=True)
 
 
 def _prepare_output() -> None:
