@@ -29,6 +29,7 @@ def count(
     phase: str | None = None,
     kv_len: Any = None,
     image: Any = None,
+    frames: Any = None,
     dtype: str | None = None,
     kv_dtype: str | None = None,
     optimizer: str | None = None,
@@ -64,10 +65,11 @@ def count(
         named = {
             "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
             "optimizer": optimizer, "recompute": recompute, "trainable": trainable, "params": params, "image": image,
+            "frames": frames,
         }  # fmt: skip
         return count_by_trace(model, input_=input, typed=named, convention=convention, by=by or "module", strict=strict)
     request = Request()
-    arch = read_model_of(request, model, image)
+    arch = read_model_of(request, model, image, frames)
     rule = read_convention(request, convention)
     n = request.whole("params", params, kind="count", low=1)
     lora = request.attempt(lambda: parse_trainable(request.word("trainable", trainable, "all", fold=False)))
@@ -92,7 +94,7 @@ def count(
             *assumed_line(request),
             *arch.notes,
             *length_notes(arch, workload, seq),
-            *idle_notes(arch, workload, image=image, kv_len=kv_len, kv_dtype=kv_dtype),
+            *idle_notes(arch, workload, image=image, kv_len=kv_len, kv_dtype=kv_dtype, frames=frames),
         ),
         asked={"arch": arch, "workload": workload, "convention": rule},
     )

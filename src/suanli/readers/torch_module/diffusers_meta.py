@@ -66,7 +66,7 @@ def build_diffusers(
     torch, diffusers = import_torch(), import_diffusers()
     refuse_remote_code(config, where)
     word = config.get(CLASS)
-    factory = getattr(diffusers, word, None) if isinstance(word, str) else None
+    factory: Any = getattr(diffusers, word, None) if isinstance(word, str) else None
     if not (isinstance(factory, type) and issubclass(factory, diffusers.ModelMixin)):
         known = [name for name in dir(diffusers) if name.endswith(("Model", "KL"))]
         raise ConfigError(
@@ -78,7 +78,8 @@ def build_diffusers(
     values = {key: value for key, value in config.items() if key not in OURS}
     try:
         with torch.device(device):
-            return factory.from_config(values).to(getattr(torch, DTYPES[dtype]))
+            build: Any = factory.from_config  # type: ignore[attr-defined]
+            return build(values).to(getattr(torch, DTYPES[dtype]))
     except Exception as problem:
         raise ConfigError(
             Fault(
