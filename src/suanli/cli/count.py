@@ -73,9 +73,9 @@ def command(
     """
     run(
         lambda: api.count(
-            model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, frames=frames, dtype=dtype, kv_dtype=kv_dtype,
-            optimizer=optimizer, recompute=recompute, convention=convention, by=by, trainable=trainable, params=params,
-            input=input or None, trace=trace, strict=strict,
+            model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, frames=frames, dtype=dtype,
+            kv_dtype=kv_dtype, optimizer=optimizer, recompute=recompute, convention=convention, by=by,
+            trainable=trainable, params=params, input=input or None, trace=trace, strict=strict,
         ),
         as_json=json,
         output=output,

@@ -8,13 +8,15 @@ from typing import Any
 from suanli.errors import ConfigError, Fault, nearest_names
 from suanli.nouns.arch import Arch
 from suanli.readers.config import Config, brief
-from suanli.readers.diffusers import clips, joint, mmdit, pictures
+from suanli.readers.diffusers import autoencoder, clips, joint, mmdit, pictures, unet
 
 READERS: dict[str, Callable[[Config, str], Arch]] = {
     **pictures.FAMILIES,
     **mmdit.FAMILIES,
     **joint.FAMILIES,
     **clips.FAMILIES,
+    **unet.FAMILIES,
+    **autoencoder.FAMILIES,
 }
 
 

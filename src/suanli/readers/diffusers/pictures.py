@@ -270,6 +270,8 @@ def read_hunyuan_dit(config: Config, name: str) -> Arch:
     styles, inner = config.flag(styled, default=True), int(h * number(config, "mlp_ratio", 4.0))
     kind, patch = read_feed(config), patch_of(config, (2, 2))
     config.need("patch_size", high=1024)
+    if layers % 2:
+        config.fault("bad_value", "blocks that read earlier ones come in pairs", "num_layers", expected="an even number")
     canvas = read_canvas(config, Usual(), patch)
     config.check()
     spec = Heads(hidden=h, heads=heads, dim=dim, norm="layer_norm")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -48,6 +49,15 @@ def trace_diffusers(
     at values (a mask's sum) needs `device` cpu. Raises ConfigError where no model can be built, InputError where it
     cannot run.
     """
+    with warnings.catch_warnings():  # of things deprecated in diffusers, and of fp32 autocast
+        warnings.simplefilter("ignore")
+        return _traced(config, seq, batch, train, inputs, dtype, device, time_limit, where)
+
+
+def _traced(
+    config: Mapping[str, Any], seq: int | None, batch: int, train: bool, inputs: Any, dtype: str, device: str,
+    time_limit: float, where: str,
+) -> Traced:  # fmt: skip
     model = build_diffusers(config, dtype=dtype, device=device, where=where)
     if inputs is not None:
         made = read_inputs(inputs, model)
@@ -77,7 +87,8 @@ def build_diffusers(
         )  # fmt: skip
     values = {key: value for key, value in config.items() if key not in OURS}
     try:
-        with torch.device(device):
+        with torch.device(device), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             build: Any = factory.from_config  # type: ignore[attr-defined]
             return build(values).to(getattr(torch, DTYPES[dtype]))
     except Exception as problem:
@@ -102,6 +113,11 @@ class _Given:
         self.dtype, self.device = model.dtype, model.device
         self.sizes = {name: arch.extra[name] for name in arch.extra}
 
+    @property
+    def told(self) -> bool:
+        """Whether there is a prompt."""
+        return self.arch.task not in ("class-to-image", "autoencoder")
+
     def number(self, *names: str, default: int = 1) -> int:
         """The first of these keys that the model's config has."""
         found = (self.model.config.get(name) for name in names)
@@ -118,7 +134,8 @@ class _Given:
     def latent(self) -> Any:
         """The latent: a map, a clip, or patches that are already packed."""
         channels = self.number("in_channels")
-        sides = [size for name, size in self.sizes.items() if name.startswith("latent_")]
+        given = "pixels_" if "pixels_height" in self.sizes else "latent_"
+        sides = [size for name, size in self.sizes.items() if name.startswith(given)]
         takes = inspect.signature(self.model.forward).parameters
         if "img_ids" in takes or "img_shapes" in takes or "video_coords" in takes:
             return self.real(self.positions, channels)
@@ -139,7 +156,7 @@ class _Given:
         """The prompt as its encoder leaves it."""
         names = ("joint_attention_dim", "text_embed_dim", "caption_channels", "cap_feat_dim", "text_dim")
         length = self.number("text_len", default=self.text)
-        return self.real(length, self.number(*names, "cross_attention_dim"))
+        return self.real(length, self.number("encoder_hid_dim", *names, "cross_attention_dim"))
 
     def ids(self, length: int) -> Any:
         """Places of positions: one row each, or one a sample and position where a class wants that."""
@@ -159,6 +176,17 @@ def _conditions(given: _Given) -> Any:
     return {"resolution": given.real(2), "aspect_ratio": given.real(1)}
 
 
+def _labels(given: _Given) -> Any:
+    """A class to look up, or the vector a config calls its class."""
+    config = given.model.config
+    kind = config.get("class_embed_type")
+    if kind is not None:
+        width = "projection_class_embeddings_input_dim" if "projection" in kind else "time_embedding_dim"
+        return given.real() if kind == "timestep" else given.real(given.number(width))
+    wanted = config.get("num_class_embeds") is not None or (not given.told and "num_embeds_ada_norm" in config)
+    return given.whole() if wanted else None
+
+
 def _first_picture(given: _Given) -> Any:
     width = given.model.config.get("image_dim")
     rows = next((stream.length for stream in given.arch.streams if "first picture" in stream.name), None)
@@ -174,10 +202,10 @@ def _first_picture(given: _Given) -> Any:
 _MADE: dict[str, Callable[[_Given], Any]] = {
     "hidden_states": lambda g: g.latent(),
     "sample": lambda g: g.latent(),
-    "encoder_hidden_states": lambda g: g.prompt() if g.arch.task != "class-to-image" else None,
+    "encoder_hidden_states": lambda g: g.prompt() if g.told or "encoder_hidden_states" in _required(g) else None,
     "encoder_attention_mask": lambda g: g.whole(g.text).bool() if "encoder_attention_mask" in _required(g) else None,
-    "timestep": lambda g: g.real() if "class_labels" not in _needed(g) else g.whole(),
-    "class_labels": lambda g: g.whole() if "class_labels" in _needed(g) else None,
+    "timestep": lambda g: g.real(),
+    "class_labels": _labels,
     "pooled_projections": lambda g: g.real(g.number("pooled_projection_dim")),
     "guidance": _asked,
     "img_ids": lambda g: g.ids(g.positions),
@@ -199,11 +227,6 @@ _MADE: dict[str, Callable[[_Given], Any]] = {
     "height": lambda g: g.sizes["patches_height"],
     "width": lambda g: g.sizes["patches_width"],
 }
-
-
-def _needed(given: _Given) -> tuple[str, ...]:
-    """Conditions that a class takes and this config wants."""
-    return ("class_labels",) if given.arch.task == "class-to-image" else ()
 
 
 def _required(given: _Given) -> set[str]:

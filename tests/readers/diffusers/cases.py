@@ -1,0 +1,193 @@
+"""Configs of diffusers: public ones with the parameters published for them, and small odd ones of every class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """A config, pixels and frames it is tried at, the prompt's tokens, and where the class can run."""
+
+    name: str
+    config: dict[str, Any]
+    sizes: tuple[dict[str, Any], ...] = ({},)
+    texts: tuple[int, ...] = (7, 12)
+    device: str = "meta"  # cpu where the class looks at values
+    train: bool = True
+    published: str = ""  # parameters as announced
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+def at(*sizes: str) -> tuple[dict[str, Any], ...]:
+    """`64x96` pixels, or `5x64x96` with frames first."""
+    found = []
+    for size in sizes:
+        *frames, height, width = map(int, size.split("x"))
+        found.append({"image_size": [height, width]} | ({"num_frames": frames[0]} if frames else {}))
+    return tuple(found)
+
+
+TINY = {"num_attention_heads": 3, "attention_head_dim": 8, "num_layers": 3}  # 24 wide
+
+# --- small and odd: heads that are no power of two, widths that differ, every branch of a class ---------------------
+
+ODD = [
+    Case("dit", {"_class_name": "DiTTransformer2DModel", **TINY, "num_embeds_ada_norm": 10, "out_channels": 8},
+         at("32x32", "64x64")),
+    Case("dit: gated, patches of 4, no biases",
+         {"_class_name": "DiTTransformer2DModel", **TINY, "num_embeds_ada_norm": 10, "patch_size": 4,
+          "activation_fn": "geglu", "attention_bias": False, "norm_elementwise_affine": True}, at("32x32")),
+    Case("pixart", {"_class_name": "PixArtTransformer2DModel", **TINY, "caption_channels": 20, "sample_size": 8,
+                    "cross_attention_dim": 24, "num_embeds_ada_norm": 10}, at("32x64", "64x32")),
+    Case("pixart: sizes told, prompt as it comes, affine norms",
+         {"_class_name": "PixArtTransformer2DModel", **TINY, "use_additional_conditions": True, "sample_size": 8,
+          "cross_attention_dim": 20, "out_channels": None, "norm_elementwise_affine": True}, at("32x64")),
+    Case("pixart: no prompt", {"_class_name": "PixArtTransformer2DModel", **TINY, "cross_attention_dim": None,
+                               "sample_size": 8, "activation_fn": "geglu-approximate"}, at("32x64")),
+    Case("transformer 2d as dit",
+         {"_class_name": "Transformer2DModel", **TINY, "patch_size": 2, "in_channels": 4, "sample_size": 8,
+          "norm_type": "ada_norm_zero", "num_embeds_ada_norm": 10, "attention_bias": True, "cross_attention_dim": None,
+          "activation_fn": "gelu-approximate", "norm_elementwise_affine": False, "num_vector_embeds": None},
+         at("32x32")),
+    Case("transformer 2d as pixart",
+         {"_class_name": "Transformer2DModel", **TINY, "patch_size": 2, "in_channels": 4, "out_channels": 8,
+          "sample_size": 8, "norm_type": "ada_norm_single", "num_embeds_ada_norm": 10, "cross_attention_dim": 24,
+          "caption_channels": 20, "attention_bias": True, "norm_elementwise_affine": False}, at("32x64")),
+    Case("sana", {"_class_name": "SanaTransformer2DModel", **TINY, "in_channels": 5, "out_channels": None,
+                  "num_cross_attention_heads": 2, "cross_attention_head_dim": 10, "cross_attention_dim": 24,
+                  "caption_channels": 20, "mlp_ratio": 2.3}, at("96x128", "64x64")),
+    Case("sana: guidance, normed, patches of 2, places",
+         {"_class_name": "SanaTransformer2DModel", **TINY, "num_cross_attention_heads": 2, "patch_size": 2,
+          "cross_attention_head_dim": 10, "cross_attention_dim": 24, "caption_channels": 20, "guidance_embeds": True,
+          "qk_norm": "rms_norm_across_heads", "interpolation_scale": 2, "norm_elementwise_affine": True,
+          "attention_bias": True}, at("128x64")),
+    Case("hunyuan-dit", {"_class_name": "HunyuanDiT2DModel", **TINY, "num_layers": 6, "in_channels": 4, "patch_size": 2,
+                         "hidden_size": 24, "cross_attention_dim": 18, "cross_attention_dim_t5": 16, "text_len": 5,
+                         "text_len_t5": 6, "pooled_projection_dim": 14, "mlp_ratio": 4.3637}, at("32x64", "64x64")),
+    Case("hunyuan-dit: no style, half the channels out",
+         {"_class_name": "HunyuanDiT2DModel", **TINY, "num_layers": 4, "in_channels": 4, "patch_size": 2,
+          "hidden_size": 24, "cross_attention_dim": 18, "cross_attention_dim_t5": 16, "text_len": 5, "text_len_t5": 6,
+          "pooled_projection_dim": 14, "learn_sigma": False, "use_style_cond_and_image_meta_size": False,
+          "activation_fn": "geglu"}, at("32x32")),
+    Case("sd3", {"_class_name": "SD3Transformer2DModel", **TINY, "joint_attention_dim": 20, "caption_projection_dim": 24,
+                 "pooled_projection_dim": 18, "pos_embed_max_size": 12}, at("64x96", "128x64")),
+    Case("sd3.5", {"_class_name": "SD3Transformer2DModel", **TINY, "joint_attention_dim": 20, "out_channels": None,
+                   "caption_projection_dim": 24, "pooled_projection_dim": 18, "pos_embed_max_size": 12,
+                   "qk_norm": "rms_norm", "dual_attention_layers": [0, 2], "in_channels": 5}, at("64x96")),
+    Case("flux", {"_class_name": "FluxTransformer2DModel", **TINY, "num_single_layers": 2, "joint_attention_dim": 20,
+                  "pooled_projection_dim": 18, "in_channels": 12, "axes_dims_rope": [2, 4, 2]}, at("64x96", "32x32")),
+    Case("flux: guidance, other channels out, no single blocks",
+         {"_class_name": "FluxTransformer2DModel", **TINY, "num_single_layers": 0, "joint_attention_dim": 20,
+          "pooled_projection_dim": 18, "in_channels": 12, "out_channels": 7, "axes_dims_rope": [2, 4, 2],
+          "guidance_embeds": True}, at("64x96")),
+    Case("chroma", {"_class_name": "ChromaTransformer2DModel", **TINY, "num_single_layers": 2,
+                    "joint_attention_dim": 20, "in_channels": 12, "axes_dims_rope": [2, 4, 2],
+                    "approximator_num_channels": 16, "approximator_hidden_dim": 14, "approximator_layers": 2},
+         at("64x96", "32x32")),
+    Case("flux2", {"_class_name": "Flux2Transformer2DModel", **TINY, "num_single_layers": 2, "joint_attention_dim": 20,
+                   "in_channels": 12, "axes_dims_rope": [2, 2, 2, 2], "timestep_guidance_channels": 10,
+                   "mlp_ratio": 2.5}, at("64x96", "32x32")),
+    Case("flux2: no guidance", {"_class_name": "Flux2Transformer2DModel", **TINY, "num_single_layers": 1,
+                                "joint_attention_dim": 20, "in_channels": 12, "axes_dims_rope": [2, 2, 2, 2],
+                                "guidance_embeds": False, "out_channels": 9}, at("64x96")),
+    Case("qwen-image", {"_class_name": "QwenImageTransformer2DModel", **TINY, "joint_attention_dim": 20,
+                        "in_channels": 12, "out_channels": 3, "axes_dims_rope": [2, 4, 2]}, at("64x96", "32x32")),
+    Case("qwen-image: a step of zero beside", {"_class_name": "QwenImageTransformer2DModel", **TINY,
+         "joint_attention_dim": 20, "in_channels": 12, "out_channels": 3, "axes_dims_rope": [2, 4, 2],
+         "zero_cond_t": True}, at("64x96")),
+    Case("qwen-image: layered", {"_class_name": "QwenImageTransformer2DModel", **TINY, "joint_attention_dim": 20,
+         "in_channels": 12, "out_channels": 3, "axes_dims_rope": [2, 4, 2], "use_additional_t_cond": True},
+         at("64x96")),
+    Case("auraflow", {"_class_name": "AuraFlowTransformer2DModel", "num_attention_heads": 3, "attention_head_dim": 8,
+                      "num_mmdit_layers": 2, "num_single_dit_layers": 3, "joint_attention_dim": 20,
+                      "caption_projection_dim": 24, "pos_embed_max_size": 64}, at("64x96", "32x32")),
+    Case("auraflow: double blocks only",
+         {"_class_name": "AuraFlowTransformer2DModel", "num_attention_heads": 3, "attention_head_dim": 8,
+          "num_mmdit_layers": 2, "num_single_dit_layers": 0, "joint_attention_dim": 20, "caption_projection_dim": 24,
+          "pos_embed_max_size": 64, "in_channels": 5, "out_channels": 5}, at("64x96")),
+    Case("cogview3", {"_class_name": "CogView3PlusTransformer2DModel", **TINY, "text_embed_dim": 20,
+                      "time_embed_dim": 14, "condition_dim": 6, "pos_embed_max_size": 16}, at("64x96", "32x32")),
+    Case("cogview4", {"_class_name": "CogView4Transformer2DModel", **TINY, "text_embed_dim": 20, "time_embed_dim": 14,
+                      "condition_dim": 6, "rope_axes_dim": [16, 16]}, at("64x96", "32x32")),
+    Case("lumina2", {"_class_name": "Lumina2Transformer2DModel", "hidden_size": 24, "num_layers": 2,
+                     "num_refiner_layers": 1, "num_attention_heads": 4, "num_kv_heads": 2, "multiple_of": 10,
+                     "cap_feat_dim": 20, "axes_dim_rope": [2, 2, 2], "axes_lens": [30, 20, 20],
+                     "ffn_dim_multiplier": 1.3}, at("64x96", "32x32"), device="cpu"),
+    Case("cogvideox", {"_class_name": "CogVideoXTransformer3DModel", **TINY, "num_attention_heads": 4, "time_embed_dim": 14,
+                       "text_embed_dim": 20, "sample_width": 8, "sample_height": 4, "sample_frames": 5,
+                       "max_text_seq_length": 7}, at("5x32x64", "9x64x32"), texts=(7,)),
+    Case("cogvideox: places learned", {"_class_name": "CogVideoXTransformer3DModel", **TINY, "num_attention_heads": 4, "time_embed_dim": 14,
+         "text_embed_dim": 20, "sample_width": 8, "sample_height": 4, "sample_frames": 5, "max_text_seq_length": 7,
+         "use_rotary_positional_embeddings": True, "use_learned_positional_embeddings": True,
+         "attention_bias": False, "patch_bias": False}, texts=(7,)),
+    Case("cogvideox 1.5", {"_class_name": "CogVideoXTransformer3DModel", **TINY, "time_embed_dim": 14,
+         "text_embed_dim": 20, "patch_size_t": 2, "patch_bias": False, "ofs_embed_dim": 14,
+         "use_rotary_positional_embeddings": True, "norm_elementwise_affine": False}, at("5x32x64", "9x64x32")),
+    Case("wan", {"_class_name": "WanTransformer3DModel", **TINY, "text_dim": 20, "freq_dim": 10, "ffn_dim": 31},
+         at("5x32x64", "9x64x32")),
+    Case("wan: a first picture", {"_class_name": "WanTransformer3DModel", **TINY, "text_dim": 20, "freq_dim": 10,
+         "ffn_dim": 31, "image_dim": 18, "added_kv_proj_dim": 24, "in_channels": 36, "cross_attn_norm": False},
+         at("5x32x64"), texts=(512,)),
+    Case("wan: first and last picture", {"_class_name": "WanTransformer3DModel", **TINY, "text_dim": 20,
+         "freq_dim": 10, "ffn_dim": 31, "image_dim": 18, "added_kv_proj_dim": 24, "pos_embed_seq_len": 514,
+         "patch_size": [1, 4, 2]}, at("5x64x64"), texts=(512,)),
+    Case("wan: wide latent", {"_class_name": "WanTransformer3DModel", **TINY, "text_dim": 20, "freq_dim": 10,
+         "ffn_dim": 31, "in_channels": 48, "out_channels": 48}, at("5x64x32")),
+    Case("ltx", {"_class_name": "LTXVideoTransformer3DModel", **TINY, "cross_attention_dim": 24,
+                 "caption_channels": 20, "in_channels": 10, "out_channels": None}, at("9x64x96", "17x96x32")),
+    Case("ltx: affine, no biases", {"_class_name": "LTXVideoTransformer3DModel", **TINY, "cross_attention_dim": 24,
+         "caption_channels": 20, "in_channels": 10, "norm_elementwise_affine": True, "attention_bias": False,
+         "attention_out_bias": False, "activation_fn": "geglu"}, at("9x64x96")),
+    Case("hunyuan-video", {"_class_name": "HunyuanVideoTransformer3DModel", **TINY, "num_single_layers": 2,
+         "num_refiner_layers": 1, "text_embed_dim": 20, "pooled_projection_dim": 18, "rope_axes_dim": [2, 4, 2],
+         "mlp_ratio": 2.5}, at("5x32x64", "9x64x32")),
+    Case("hunyuan-video: first frame given", {"_class_name": "HunyuanVideoTransformer3DModel", **TINY,
+         "num_single_layers": 2, "num_refiner_layers": 2, "text_embed_dim": 20, "pooled_projection_dim": 18,
+         "rope_axes_dim": [2, 4, 2], "image_condition_type": "token_replace", "guidance_embeds": False},
+         at("5x32x64")),
+    Case("hunyuan-video: no norms, patches of 2 frames", {"_class_name": "HunyuanVideoTransformer3DModel", **TINY,
+         "num_single_layers": 0, "num_refiner_layers": 1, "text_embed_dim": 20, "pooled_projection_dim": 18,
+         "rope_axes_dim": [2, 4, 2], "qk_norm": None, "patch_size_t": 2}, at("5x32x64")),
+    Case("mochi", {"_class_name": "MochiTransformer3DModel", **TINY, "pooled_projection_dim": 16,
+                   "text_embed_dim": 32, "time_embed_dim": 10}, at("7x32x64", "13x64x32"), device="cpu"),
+    Case("mochi: not gated", {"_class_name": "MochiTransformer3DModel", **TINY, "pooled_projection_dim": 16,
+         "text_embed_dim": 32, "activation_fn": "gelu", "out_channels": 9}, at("7x32x64"), device="cpu"),
+    Case("unet", {"_class_name": "UNet2DConditionModel", "block_out_channels": [8, 16], "norm_num_groups": 4,
+                  "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "attention_head_dim": 2,
+                  "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"], "layers_per_block": 1,
+                  "cross_attention_dim": 20}, at("64x96", "128x64")),
+    Case("unet: sizes that do not halve", {"_class_name": "UNet2DConditionModel", "block_out_channels": [8, 16, 24],
+         "norm_num_groups": 4, "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
+         "up_block_types": ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"], "layers_per_block": [1, 2, 1],
+         "cross_attention_dim": 20, "attention_head_dim": [2, 4, 3], "use_linear_projection": True,
+         "transformer_layers_per_block": [1, 2, 3], "resnet_time_scale_shift": "scale_shift"}, at("72x104")),
+    Case("unet: xl", {"_class_name": "UNet2DConditionModel", "block_out_channels": [8, 16], "norm_num_groups": 4,
+         "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D"], "attention_head_dim": [2, 4],
+         "up_block_types": ["CrossAttnUpBlock2D", "UpBlock2D"], "cross_attention_dim": 20,
+         "transformer_layers_per_block": [1, 2], "addition_embed_type": "text_time", "addition_time_embed_dim": 6,
+         "projection_class_embeddings_input_dim": 50, "time_cond_proj_dim": 5}, at("64x96")),
+    Case("unet: lists of blocks, prompt projected, no middle",
+         {"_class_name": "UNet2DConditionModel", "block_out_channels": [8, 16], "norm_num_groups": 4,
+          "down_block_types": ["CrossAttnDownBlock2D"] * 2, "up_block_types": ["CrossAttnUpBlock2D"] * 2,
+          "layers_per_block": 2, "attention_head_dim": 2, "cross_attention_dim": 20, "encoder_hid_dim": 10,
+          "transformer_layers_per_block": [[1, 2], [2, 1]],
+          "reverse_transformer_layers_per_block": [[1, 2, 1], [2, 1, 2]], "mid_block_type": None,
+          "conv_in_kernel": 5, "conv_out_kernel": 1, "downsample_padding": 0}, at("64x96")),
+    Case("unet: classes", {"_class_name": "UNet2DConditionModel", "block_out_channels": [8, 16], "norm_num_groups": 4,
+         "down_block_types": ["DownBlock2D"] * 2, "up_block_types": ["UpBlock2D"] * 2, "layers_per_block": 1,
+         "mid_block_type": "UNetMidBlock2D", "num_class_embeds": 9}, at("64x96")),
+    Case("unet: pooled condition", {"_class_name": "UNet2DConditionModel", "block_out_channels": [8, 16],
+         "norm_num_groups": 4, "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "attention_head_dim": 2,
+         "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"], "layers_per_block": 1, "cross_attention_dim": 20,
+         "class_embed_type": "projection", "projection_class_embeddings_input_dim": 13,
+         "class_embeddings_concat": True}, at("64x96")),
+    Case("autoencoder", {"_class_name": "AutoencoderKL", "block_out_channels": [8, 16, 24], "norm_num_groups": 4,
+         "down_block_types": ["DownEncoderBlock2D"] * 3, "up_block_types": ["UpDecoderBlock2D"] * 3,
+         "layers_per_block": 2}, at("32x48", "64x32")),
+    Case("autoencoder: no 1×1, no attention", {"_class_name": "AutoencoderKL", "block_out_channels": [8, 16],
+         "norm_num_groups": 4, "down_block_types": ["DownEncoderBlock2D"] * 2, "latent_channels": 5,
+         "up_block_types": ["UpDecoderBlock2D"] * 2, "use_quant_conv": False, "use_post_quant_conv": False,
+         "mid_block_add_attention": False}, at("32x48")),
+]  # fmt: skip
