@@ -11,7 +11,7 @@ from suanli.readers.diffusers.canvas import FRAMES, JOINT, PAIR, PATCHES, Canvas
 
 STEP = "one forward is one denoising step of one picture or clip; its autoencoder and text encoders are models apart"
 GUIDED = "guidance is an input of the model, so a step is one forward"
-DOUBLED = "classifier-free guidance runs the prompt and the empty prompt: two forwards a step"
+DOUBLED = "with classifier-free guidance a step is two forwards, one of an empty prompt"
 
 
 def denoiser(

@@ -90,7 +90,7 @@ def build_diffusers(
         with torch.device(device), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             build: Any = factory.from_config  # type: ignore[attr-defined]
-            return build(values).to(getattr(torch, DTYPES[dtype]))
+            return torch.nn.Module.to(build(values), getattr(torch, DTYPES[dtype]))  # its own `to` warns
     except Exception as problem:
         raise ConfigError(
             Fault(
