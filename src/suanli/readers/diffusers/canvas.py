@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from suanli.readers.config import Config
+from suanli.readers.config import Config, StandIn
 
 PATCHES, JOINT = "patches", "text and patches"
 FRAMES, PAIR = "latent frames", "two numbers"
@@ -80,8 +80,6 @@ def read_canvas(config: Config, usual: Usual, patch: Size, *, square: bool = Fal
     grid = tuple(max(1, side // (step * extent)) for side, extent in zip(picture, patch[-2:], strict=True))
     assumed = not config.has("image_size")
     if usual.frames is None:
-        if config.has("num_frames"):
-            config.fault("no_effect", "the model makes pictures, not clips", "num_frames")
         return Canvas(pixels=picture, latent=latent, grid=grid, scale=(scale, scale), assumed=assumed)
     scale_t = config.whole("vae_scale_factor_temporal", default=usual.scale_t, high=MAX_SCALE)
     frames = _frames(config, usual.frames, scale_t)
@@ -103,28 +101,27 @@ def _frames(config: Config, usual: int, scale: int) -> int:
 
 
 def _picture(config: Config, usual: Usual, scale: int) -> tuple[int, int]:
+    """Height and width in pixels; the usual ones stand in for bad ones."""
     if config.has("image_size"):
-        return _pair(config, "image_size", MAX_SIDE)
+        return _pair(config, "image_size") or usual.picture
     if config.has("sample_height", "sample_width"):
         height, width = (config.need(name, high=MAX_SIDE) for name in ("sample_height", "sample_width"))
         return height * scale, width * scale
-    if config.has("sample_size"):
-        height, width = _pair(config, "sample_size", MAX_SIDE)
-        return height * scale, width * scale
-    return usual.picture
+    cells = _pair(config, "sample_size") if config.has("sample_size") else None
+    return usual.picture if cells is None else (cells[0] * scale, cells[1] * scale)
 
 
-def _pair(config: Config, name: str, high: int) -> tuple[int, int]:
-    """A number, which is a square, or height and width."""
+def _pair(config: Config, name: str) -> tuple[int, int] | None:
+    """A number, which is a square, or height and width; None where bad."""
     value = config.raw(name)
-    if isinstance(value, list | tuple):
-        found = config.wholes(name, low=1, high=high) or (1, 1)
-        if len(found) in (1, 2):
-            return found[0], found[-1]
+    if not isinstance(value, list | tuple):
+        side = config.need(name, high=MAX_SIDE)
+        return None if isinstance(side, StandIn) else (side, side)
+    found = config.wholes(name, low=1, high=MAX_SIDE)
+    if found is not None and len(found) not in (1, 2):
         config.fault("bad_value", f"{name} is not height and width", name, got=f"a list of {len(found):,}")
-        return 1, 1
-    side = config.need(name, high=high)
-    return side, side
+        return None
+    return None if found is None else (found[0], found[-1])
 
 
 def patch_of(config: Config, default: Size, name: str = "patch_size", time: str | None = None) -> Size:
