@@ -159,8 +159,8 @@ SURFACE = {
     "goodput price power pue carbon",
     "gpus": "sort filter",
     "models": "sort filter",
-    "why": "seq batch phase kv-len image frames dtype kv-dtype optimizer trainable recompute convention params gpu gpus "
-    "step-time global-batch "
+    "why": "seq batch phase kv-len image frames dtype kv-dtype optimizer trainable recompute convention params gpu "
+    "gpus step-time global-batch "
     "tokens-per-second tflops-per-gpu peak tokens mfu hfu goodput deadline price power pue",
     "verify": "only all",
 }

@@ -22,6 +22,7 @@ from suanli.readers.diffusers.mmdit import (
 from suanli.readers.diffusers.pieces import (
     ABSENT,
     KEPT,
+    SHIFTS,
     SINUSOIDS,
     Heads,
     Nodes,
@@ -68,10 +69,10 @@ def read_cogvideox(config: Config, name: str) -> Arch:
     config.check()
     spec = Heads(hidden=h, heads=heads, dim=dim, bias=bias, norm="layer_norm")
     block: Nodes = (
-        modulation("norm1.linear", wide, 6 * h),
+        modulation("norm1.linear", wide, SHIFTS * h),
         over(JOINT, layer_norm("norm1.norm", h, affine)),
         self_attention("attn1", spec, JOINT),
-        modulation("norm2.linear", wide, 6 * h),
+        modulation("norm2.linear", wide, SHIFTS * h),
         over(JOINT, layer_norm("norm2.norm", h, affine)),
         feed("ff", h, 4 * h, kind, stream=JOINT),
     )
@@ -134,7 +135,7 @@ def read_wan(config: Config, name: str) -> Arch:
     nodes: Nodes = (
         patch_conv("patch_embedding", channels, h, canvas, patch),
         over(SAMPLE, *two_matrices(f"{at}.time_embedder", given, h)),
-        modulation(f"{at}.time_proj", h, 6 * h),
+        modulation(f"{at}.time_proj", h, SHIFTS * h),
         over(TOKENS, *two_matrices(f"{at}.text_embedder", words, h)),
         *(_picture(f"{at}.image_embedder", shown, h, rows) if shown is not None else ()),
         *stack("blocks", (0,) * layers, lambda _: block),

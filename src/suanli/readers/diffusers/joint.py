@@ -12,7 +12,9 @@ from suanli.readers.diffusers.canvas import JOINT, PATCHES, Usual, patch_of, rea
 from suanli.readers.diffusers.denoiser import denoiser
 from suanli.readers.diffusers.mmdit import Double, double_block, last_unread, layers_of, matrix_in
 from suanli.readers.diffusers.pieces import (
+    SHIFTS,
     SINUSOIDS,
+    SIZES,
     Heads,
     Nodes,
     agree,
@@ -58,7 +60,7 @@ def read_aura_flow(config: Config, name: str) -> Arch:
         feed=lambda at, stream: (gated_feed(at, h, inner, AURA_NAMES, stream=stream),),
     )  # fmt: skip
     single: Nodes = (
-        modulation("norm1.linear", h, 6 * h, bias=False),
+        modulation("norm1.linear", h, SHIFTS * h, bias=False),
         over(AURA_JOINT, plain("norm1.norm", h)),
         self_attention("attn", attend, AURA_JOINT),
         over(AURA_JOINT, plain("norm2", h)),
@@ -99,7 +101,7 @@ def _cogview(config: Config, name: str, text: int, *, apart: bool = False) -> Ar
     heads, dim, h = read_heads(config, 64, 40)
     layers, (channels, out) = layers_of(config, "num_layers", 30, 1), read_channels(config, 16, 16)
     words, wide = config.whole("text_embed_dim", default=4096), config.whole("time_embed_dim", default=512)
-    sizes = 6 * config.whole("condition_dim", default=256)
+    sizes = SIZES * config.whole("condition_dim", default=256)
     patch = patch_of(config, (2, 2))
     canvas = read_canvas(config, Usual(), patch)
     config.check()
@@ -111,7 +113,7 @@ def _cogview(config: Config, name: str, text: int, *, apart: bool = False) -> Ar
             told = again((feed("ff", h, 4 * h, stream=TOKENS),))
             feeds = (feed("ff", h, 4 * h), *(without_backward(told) if last else told))
         return (
-            modulation("norm1.linear", wide, 12 * h),
+            modulation("norm1.linear", wide, 2 * SHIFTS * h),
             over(JOINT, plain("norm1.norm", h)),
             self_attention("attn1", spec, JOINT),
             over(JOINT, plain("norm2", h)),

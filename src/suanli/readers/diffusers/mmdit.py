@@ -15,6 +15,7 @@ from suanli.readers.diffusers.denoiser import denoiser
 from suanli.readers.diffusers.pieces import (
     ABSENT,
     KEPT,
+    SHIFTS,
     SINUSOIDS,
     UNREAD,
     Heads,
@@ -77,8 +78,8 @@ def double_block(spec: Double, ends: str = KEPT, twice: bool = False) -> Nodes:
     shifts: Nodes = ()
     if spec.modulated:
         shifts = (
-            modulation(own, h, (9 if twice else 6) * h, bias=spec.bias, stream=spec.step),
-            modulation(other, h, (2 if ends == ABSENT else 6) * h, bias=spec.bias),
+            modulation(own, h, (9 if twice else SHIFTS) * h, bias=spec.bias, stream=spec.step),
+            modulation(other, h, (2 if ends == ABSENT else SHIFTS) * h, bias=spec.bias),
         )
     told = spec.feed(spec.feeds[1], spec.text)
     told = {KEPT: told, UNREAD: without_backward(told), ABSENT: ()}[ends]
@@ -229,7 +230,7 @@ def read_chroma(config: Config, name: str) -> Arch:
         *stack("single_transformer_blocks", (0,) * n.singles, lambda _: single),
         over(PATCHES, plain("norm_out.norm", h), linear("proj_out", h, n.out)),
     )
-    streams = (Stream(name=rows, length=3 * n.singles + 12 * n.layers + 2),)
+    streams = (Stream(name=rows, length=3 * n.singles + 2 * SHIFTS * n.layers + 2),)
     return denoiser(name, nodes, canvas, text=512, streams=streams)
 
 
@@ -260,7 +261,7 @@ def read_flux2(config: Config, name: str) -> Arch:
     nodes: Nodes = (
         *matrix_in("x_embedder", n.channels, h, bias=False),
         over(SAMPLE, *embedded, *asked),
-        *(modulation(f"double_stream_modulation_{each}.linear", h, 6 * h, bias=False) for each in ("img", "txt")),
+        *(modulation(f"double_stream_modulation_{each}.linear", h, SHIFTS * h, bias=False) for each in ("img", "txt")),
         modulation("single_stream_modulation.linear", h, 3 * h, bias=False),
         *matrix_in("context_embedder", n.joint, h, stream=TOKENS, bias=False),
         *stack("transformer_blocks", last_unread(n.layers, n.singles), lambda ends: double_block(spec, ends)),

@@ -11,7 +11,9 @@ from suanli.readers.config import Config
 from suanli.readers.diffusers.canvas import PATCHES, Canvas, Usual, patch_of, read_canvas
 from suanli.readers.diffusers.denoiser import denoiser
 from suanli.readers.diffusers.pieces import (
+    SHIFTS,
     SINUSOIDS,
+    SIZES,
     Heads,
     Nodes,
     act,
@@ -66,7 +68,7 @@ def basic_block(spec: Basic) -> Nodes:
     before: Nodes = (over(stream, first),)
     if spec.modulated == "zero":
         own = () if spec.classes is None else class_embedder("norm1.emb", h, spec.classes)
-        before = (*own, modulation("norm1.linear", h, 6 * h), over(stream, plain("norm1.norm", h)))
+        before = (*own, modulation("norm1.linear", h, SHIFTS * h), over(stream, plain("norm1.norm", h)))
     look: Nodes = ()
     if spec.cross is not None:
         look = cross_attention("attn2", spec.heads, spec.cross, stream=stream, raw=spec.raw)
@@ -213,7 +215,7 @@ def read_sana(config: Config, name: str) -> Arch:
     )
     time = single_modulation("time_embed", h)
     if guided:
-        time = (*embedders("time_embed", h, guidance=True), modulation("time_embed.linear", h, 6 * h))
+        time = (*embedders("time_embed", h, guidance=True), modulation("time_embed.linear", h, SHIFTS * h))
     nodes: Nodes = (
         patch_conv("patch_embed.proj", channels, h, canvas, patch),
         *time,
@@ -271,7 +273,8 @@ def read_hunyuan_dit(config: Config, name: str) -> Arch:
     kind, patch = read_feed(config), patch_of(config, (2, 2))
     config.need("patch_size", high=1024)
     if layers % 2:
-        config.fault("bad_value", "blocks that read earlier ones come in pairs", "num_layers", expected="an even number")
+        expected = "an even number"
+        config.fault("bad_value", "blocks that read earlier ones come in pairs", "num_layers", expected=expected)
     canvas = read_canvas(config, Usual(), patch)
     config.check()
     spec = Heads(hidden=h, heads=heads, dim=dim, norm="layer_norm")
@@ -290,7 +293,7 @@ def read_hunyuan_dit(config: Config, name: str) -> Arch:
         )
 
     at = "time_extra_emb"
-    given = pooled + (6 * SINUSOIDS + h if styles else 0)
+    given = pooled + (SIZES * SINUSOIDS + h if styles else 0)
     nodes: Nodes = (
         over(T5, *two_matrices("text_embedder", wide, 4 * wide, cross)),
         Parameter(name="text_embedding_padding", shape=(text + more, cross)),

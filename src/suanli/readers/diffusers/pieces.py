@@ -16,6 +16,8 @@ from suanli.readers.diffusers.canvas import FRAMES, JOINT, PAIR, PATCHES, Canvas
 Nodes = tuple[Node, ...]
 
 SINUSOIDS = 256  # width of a step's sinusoids where a class fixes it
+SHIFTS = 6  # vectors that modulate a block: shift, scale and gate of its attention and of its feed-forward
+SIZES = 6  # numbers that tell of a picture: height and width of the original, of the crop's corner, of the target
 
 
 def over(stream: str, *nodes: Node) -> Module:
@@ -94,7 +96,7 @@ def single_modulation(at: str, hidden: int, *, sizes: bool = False) -> Nodes:
             over(PAIR, *two_matrices(f"{at}.emb.resolution_embedder", SINUSOIDS, third)),
             over(SAMPLE, *two_matrices(f"{at}.emb.aspect_ratio_embedder", SINUSOIDS, third)),
         )
-    return over(SAMPLE, *nodes), *extra, modulation(f"{at}.linear", hidden, 6 * hidden)
+    return over(SAMPLE, *nodes), *extra, modulation(f"{at}.linear", hidden, SHIFTS * hidden)
 
 
 def final_modulation(hidden: int, conditioning: int, *, bias: bool = True, at: str = "norm_out") -> Nodes:

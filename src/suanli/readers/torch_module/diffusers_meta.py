@@ -16,6 +16,7 @@ from typing import Any
 from suanli.errors import ConfigError, Fault, InputError, MissingExtraError, nearest_names, shown
 from suanli.nouns.arch import Arch
 from suanli.readers.diffusers import CLASS, read_diffusers_config
+from suanli.readers.diffusers.pieces import SIZES
 from suanli.readers.torch_module.books import Traced
 from suanli.readers.torch_module.hf_meta import refuse_remote_code
 from suanli.readers.torch_module.load import DTYPES, import_torch, read_inputs, shorten
@@ -171,8 +172,9 @@ def _asked(given: _Given) -> Any:
 
 def _conditions(given: _Given) -> Any:
     if given.model.config.get("addition_embed_type") == "text_time":
-        pooled = given.number("projection_class_embeddings_input_dim") - 6 * given.number("addition_time_embed_dim")
-        return {"text_embeds": given.real(pooled), "time_ids": given.real(6)}
+        width = given.number("addition_time_embed_dim")
+        pooled = given.number("projection_class_embeddings_input_dim") - SIZES * width
+        return {"text_embeds": given.real(pooled), "time_ids": given.real(SIZES)}
     return {"resolution": given.real(2), "aspect_ratio": given.real(1)}
 
 
@@ -219,7 +221,7 @@ _MADE: dict[str, Callable[[_Given], Any]] = {
     "encoder_hidden_states_t5": lambda g: g.real(g.number("text_len_t5"), g.number("cross_attention_dim_t5")),
     "text_embedding_mask": lambda g: g.whole(g.number("text_len")),
     "text_embedding_mask_t5": lambda g: g.whole(g.number("text_len_t5")),
-    "image_meta_size": lambda g: g.real(6),
+    "image_meta_size": lambda g: g.real(SIZES),
     "style": lambda g: g.whole() * 0,
     "additional_t_cond": lambda g: g.whole() if g.model.config.get("use_additional_t_cond") else None,
     "ofs": lambda g: g.real() if g.model.config.get("ofs_embed_dim") else None,
