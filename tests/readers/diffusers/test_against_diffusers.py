@@ -33,8 +33,8 @@ PUBLIC = [preset for preset in presets().values() if preset.format == "diffusers
 LOOKS_AT_VALUES = {"Lumina2Transformer2DModel", "MochiTransformer3DModel"}
 
 
-def same(config: Mapping[str, Any], *, text: int, batch: int, phase: str, device: str = "meta") -> None:
-    """Assert that formula and trace agree, forward term by term."""
+def same(config: Mapping[str, Any], *, text: int, batch: int, phase: str, device: str = "meta") -> int:
+    """Assert that formula and trace agree, forward term by term; the FLOPs seen."""
     from suanli.readers.torch_module.diffusers_meta import trace_diffusers
 
     arch = read_diffusers_config(config, "case")
@@ -45,6 +45,7 @@ def same(config: Mapping[str, Any], *, text: int, batch: int, phase: str, device
     if not train:
         assert [term.sentence for term in term_differences(ledger, seen.ledger)] == []
     assert ledger.model_flops == seen.model_flops
+    return seen.model_flops
 
 
 def same_parameters(config: Mapping[str, Any], module_differences: Callable[..., list[str]]) -> None:
@@ -64,10 +65,11 @@ def test_every_class_has_cases() -> None:
 @pytest.mark.parametrize("case", ODD, ids=lambda case: case["name"])
 def test_small_and_odd(case: dict[str, Any], module_differences: Callable[..., list[str]]) -> None:
     same_parameters(case["config"] | case["sizes"][0], module_differences)
-    texts = case.get("texts", TEXTS)
+    texts, device, flops = case.get("texts", TEXTS), case.get("device", "meta"), []
     for size, text in zip_longest(case["sizes"], texts, fillvalue=None):
         found = case["config"] | (size or case["sizes"][-1])
-        same(found, text=text or texts[-1], batch=BATCH, phase="forward", device=case.get("device", "meta"))
+        flops.append(same(found, text=text or texts[-1], batch=BATCH, phase="forward", device=device))
+    assert flops[0] == case["forward"]
 
 
 @pytest.mark.parametrize("case", ODD, ids=lambda case: case["name"])
@@ -76,7 +78,8 @@ def test_a_training_step(case: dict[str, Any]) -> None:
     what the last block leaves unread.
     """
     text = case.get("texts", TEXTS)[0]
-    same(case["config"] | case["sizes"][0], text=text, batch=BATCH, phase="train", device=case.get("device", "meta"))
+    config, device = case["config"] | case["sizes"][0], case.get("device", "meta")
+    assert same(config, text=text, batch=BATCH, phase="train", device=device) == case["train"]
 
 
 @pytest.mark.full

@@ -113,6 +113,7 @@ def test_the_unet_at_512() -> None:
     arch = read_preset(find_preset("stable-diffusion-1.5"))
     assert arch.params_total == 859_520_964
     assert arch.extra["latent_height"] == 64
+    assert arch.notes[0] == "picture 512x512 (assumed) = latent 64x64, an autoencoder of 8x8 assumed"
     first = 64 * 64 * 9 * 4 * 320  # 3×3 from 4 channels to 320 at every cell, MACs
     row = next(row for row in build_ledger(arch, Workload(), find_convention("full")).rows if row.path == "conv_in")
     assert row.model_flops == 2 * first

@@ -53,7 +53,7 @@ def read_autoencoder_kl(config: Config, name: str) -> Arch:
         streams=tuple(net.streams.values()),
         main_stream=SAMPLE,
         task="autoencoder",
-        unit="picture",
+        unit="image",
         extra={
             "latent_height": cells[0],
             "latent_width": cells[1],

@@ -47,12 +47,18 @@ class Canvas:
         return prod(self.grid)
 
     @property
+    def latent_note(self) -> str:
+        """How pixels became a latent."""
+        what = "clip" if len(self.pixels) == 3 else "picture"
+        by = "" if set(self.scale) == {1} else f", an autoencoder of {times(self.scale)} assumed"
+        shown = f"{what} {times(self.pixels)}{' (assumed)' if self.assumed else ''}"
+        return f"{shown} = latent {times(self.latent)}{by}"
+
+    @property
     def note(self) -> str:
         """How pixels became positions."""
-        what = "clip" if len(self.pixels) == 3 else "picture"
-        by = "" if set(self.scale) == {1} else f", an autoencoder of {times(self.scale)} assumed,"
-        shown = f"{what} {times(self.pixels)}{' (assumed)' if self.assumed else ''}"
-        return f"{shown} = latent {times(self.latent)}{by} = {times(self.grid)} patches: {self.positions:,} positions"
+        comma = "" if set(self.scale) == {1} else ","
+        return f"{self.latent_note}{comma} = {times(self.grid)} patches: {self.positions:,} positions"
 
 
 def times(sizes: Sequence[int]) -> str:

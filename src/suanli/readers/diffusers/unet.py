@@ -109,9 +109,9 @@ def read_unet(config: Config, name: str) -> Arch:
         main_stream=SAMPLE,
         max_positions=77 if told else None,
         task="text-to-image" if told else "class-to-image",
-        unit="picture",
+        unit="image",
         extra=latent_sizes(canvas),
-        notes=(f"{canvas.note.split(' = 1')[0]}", STEP, DOUBLED),
+        notes=(canvas.latent_note, STEP, DOUBLED),
     )
 
 
