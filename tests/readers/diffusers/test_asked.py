@@ -129,6 +129,10 @@ def test_a_class_without_a_formula_is_traced_on_inputs_given() -> None:
               "down_block_types": ["DownBlock2D"] * 2, "up_block_types": ["UpBlock2D"] * 2}  # fmt: skip
     with pytest.raises(ConfigError, match="unknown _class_name 'UNet2DModel'"):
         suanli.count(config)
+    with pytest.raises(InputError) as caught:
+        suanli.count(config, trace=True)
+    expected = "inputs of UNet2DModel must be given in --input; expected sample=SHAPE, timestep=SHAPE."
+    assert str(caught.value) == expected
     found = suanli.count(config, trace=True, input="sample=1x3x8x8:fp32,timestep=1:fp32", dtype="fp32")
     assert found.flops.model > 0 and not found.lower_bound
 

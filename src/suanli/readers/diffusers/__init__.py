@@ -15,6 +15,13 @@ def is_diffusers(values: Mapping[str, Any]) -> bool:
     return CLASS in values and "model_type" not in values
 
 
+def known_classes() -> tuple[str, ...]:
+    """The classes that are read by formula."""
+    from suanli.readers.diffusers import classes  # noqa: PLC0415
+
+    return tuple(classes.READERS)
+
+
 def read_diffusers_config(values: Mapping[str, Any], name: str, where: str = "config") -> Arch:
     """The architecture a config describes. Raises ConfigError naming every missing, bad or contradictory key."""
     from suanli.readers.diffusers import classes  # noqa: PLC0415

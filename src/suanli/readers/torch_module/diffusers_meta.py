@@ -9,13 +9,13 @@ import importlib
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from suanli.errors import ConfigError, Fault, InputError, MissingExtraError, nearest_names, shown
 from suanli.nouns.arch import Arch
-from suanli.readers.diffusers import CLASS, read_diffusers_config
+from suanli.readers.diffusers import CLASS, known_classes, read_diffusers_config
 from suanli.readers.diffusers.pieces import SIZES
 from suanli.readers.torch_module.books import Traced
 from suanli.readers.torch_module.hf_meta import refuse_remote_code
@@ -62,8 +62,10 @@ def _traced(
     model = build_diffusers(config, dtype=dtype, device=device, where=where)
     if inputs is not None:
         made = read_inputs(inputs, model)
-    else:
+    elif config[CLASS] in known_classes():
         made = (), step_inputs(model, read_diffusers_config(config, "traced", where), batch, seq)
+    else:
+        raise _inputs_wanted(model, _required(model))
     model.train(train)
     options = Options(train=train, device=device, whole=True, time_limit=time_limit)
     found = trace_copy(model, made[0], made[1], options)
@@ -200,12 +202,13 @@ def _first_picture(given: _Given) -> Any:
     return torch.ones(*shape, dtype=given.dtype, device=given.device)
 
 
+_MASK = "encoder_attention_mask"
 # What a parameter of `forward` is given, by its name; a None is left out.
 _MADE: dict[str, Callable[[_Given], Any]] = {
     "hidden_states": lambda g: g.latent(),
     "sample": lambda g: g.latent(),
-    "encoder_hidden_states": lambda g: g.prompt() if g.told or "encoder_hidden_states" in _required(g) else None,
-    "encoder_attention_mask": lambda g: g.whole(g.text).bool() if "encoder_attention_mask" in _required(g) else None,
+    "encoder_hidden_states": lambda g: g.prompt() if g.told or "encoder_hidden_states" in _required(g.model) else None,
+    "encoder_attention_mask": lambda g: g.whole(g.text).bool() if _MASK in _required(g.model) else None,
     "timestep": lambda g: g.real(),
     "class_labels": _labels,
     "pooled_projections": lambda g: g.real(g.number("pooled_projection_dim")),
@@ -231,8 +234,8 @@ _MADE: dict[str, Callable[[_Given], Any]] = {
 }
 
 
-def _required(given: _Given) -> set[str]:
-    parameters = inspect.signature(given.model.forward).parameters.values()
+def _required(model: Any) -> set[str]:
+    parameters = inspect.signature(model.forward).parameters.values()
     return {each.name for each in parameters if each.default is inspect.Parameter.empty}
 
 
@@ -240,12 +243,16 @@ def step_inputs(model: Any, arch: Arch, batch: int = 1, seq: int | None = None) 
     """Inputs of one denoising step on the model's device, made by the names of what `forward` takes."""
     given = _Given(model, arch, batch, seq)
     made = {name: _MADE[name](given) for name in inspect.signature(model.forward).parameters if name in _MADE}
-    missing = _required(given) - {name for name, value in made.items() if value is not None}
+    missing = _required(model) - {name for name, value in made.items() if value is not None}
     if missing:
-        raise InputError(
-            Fault(
-                code="missing_option", message=f"inputs of {type(model).__name__} must be given", where="--input",
-                expected=", ".join(f"{name}=SHAPE" for name in sorted(missing)),
-            )
-        )  # fmt: skip
+        raise _inputs_wanted(model, missing)
     return {name: value for name, value in made.items() if value is not None}
+
+
+def _inputs_wanted(model: Any, names: Collection[str]) -> InputError:
+    return InputError(
+        Fault(
+            code="missing_option", message=f"inputs of {type(model).__name__} must be given", where="--input",
+            expected=", ".join(f"{name}=SHAPE" for name in sorted(names)),
+        )
+    )  # fmt: skip
