@@ -122,6 +122,18 @@ def test_a_trace_of_a_config_is_the_formula() -> None:
     assert trace.title == "FluxTransformer2DModel"
 
 
+KEPT = [("dit-xl-2-256", {}, 0.01), ("pixart-alpha-xl-2-512", {}, 0.01), ("stable-diffusion-1.5", {}, 0.05)]  # fmt: skip
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("name", "options", "tolerance"), KEPT, ids=[row[0] for row in KEPT])
+def test_activations_are_near_what_autograd_keeps(name: str, options: dict[str, Any], tolerance: float) -> None:
+    """Modulation keeps the norm's result and what a gate scales, beside what a plain block keeps."""
+    pytest.importorskip("diffusers")
+    formula, trace = (suanli.count(name, phase="train", trace=each, **options) for each in (False, True))
+    assert formula.bytes.activations == pytest.approx(trace.bytes.activations, rel=tolerance)
+
+
 @pytest.mark.torch
 def test_a_class_without_a_formula_is_traced_on_inputs_given() -> None:
     pytest.importorskip("diffusers")

@@ -34,6 +34,7 @@ from suanli.readers.diffusers.pieces import (
     joint_attention,
     layer_norm,
     linear,
+    modulated,
     modulation,
     over,
     patch_conv,
@@ -70,10 +71,10 @@ def read_cogvideox(config: Config, name: str) -> Arch:
     spec = Heads(hidden=h, heads=heads, dim=dim, bias=bias, norm="layer_norm")
     block: Nodes = (
         modulation("norm1.linear", wide, SHIFTS * h),
-        over(JOINT, layer_norm("norm1.norm", h, affine)),
+        over(JOINT, modulated(layer_norm("norm1.norm", h, affine))),
         self_attention("attn1", spec, JOINT),
         modulation("norm2.linear", wide, SHIFTS * h),
-        over(JOINT, layer_norm("norm2.norm", h, affine)),
+        over(JOINT, modulated(layer_norm("norm2.norm", h, affine))),
         feed("ff", h, 4 * h, kind, stream=JOINT),
     )
     at = "patch_embed"
@@ -92,7 +93,11 @@ def read_cogvideox(config: Config, name: str) -> Arch:
         *stack("transformer_blocks", (0,) * layers, lambda _: block),
         over(PATCHES, layer_norm("norm_final", h, affine)),
         modulation("norm_out.linear", wide, 2 * h),
-        over(PATCHES, layer_norm("norm_out.norm", h, affine), linear("proj_out", h, prod(patch) * out)),
+        over(
+            PATCHES,
+            modulated(layer_norm("norm_out.norm", h, affine), gated=False),
+            linear("proj_out", h, prod(patch) * out),
+        ),
     )
     return denoiser(name, nodes, canvas, text=text)
 
@@ -140,7 +145,7 @@ def read_wan(config: Config, name: str) -> Arch:
         *(_picture(f"{at}.image_embedder", shown, h, rows) if shown is not None else ()),
         *stack("blocks", (0,) * layers, lambda _: block),
         table("scale_shift_table", 1, 2, h),
-        over(PATCHES, plain("norm_out", h), linear("proj_out", h, prod(patch) * out)),
+        over(PATCHES, plain("norm_out", h, gated=False), linear("proj_out", h, prod(patch) * out)),
     )
     pictures = 1 if rows is None else max(1, rows // CLIP_POSITIONS)
     streams = (Stream(name=IMAGE, length=pictures * CLIP_POSITIONS),) if shown is not None else ()
@@ -189,10 +194,10 @@ def read_ltx(config: Config, name: str) -> Arch:
     normed = "rms" if affine else "plain"
     block: Nodes = (
         table("scale_shift_table", 6, h),
-        over(PATCHES, norm("norm1", h, normed)),
+        over(PATCHES, modulated(norm("norm1", h, normed))),
         self_attention("attn1", spec),
         *cross_attention("attn2", spec, h),
-        over(PATCHES, norm("norm2", h, normed)),
+        over(PATCHES, modulated(norm("norm2", h, normed))),
         feed("ff", h, 4 * h, kind),
     )
     nodes: Nodes = (
@@ -201,7 +206,7 @@ def read_ltx(config: Config, name: str) -> Arch:
         over(TOKENS, *two_matrices("caption_projection", captions, h)),
         *stack("transformer_blocks", (0,) * layers, lambda _: block),
         table("scale_shift_table", 2, h),
-        over(PATCHES, plain("norm_out", h), linear("proj_out", h, out)),
+        over(PATCHES, plain("norm_out", h, gated=False), linear("proj_out", h, out)),
     )
     return denoiser(name, nodes, canvas, text=128)
 

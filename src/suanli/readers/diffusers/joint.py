@@ -21,6 +21,7 @@ from suanli.readers.diffusers.pieces import (
     feed,
     gated_feed,
     linear,
+    modulated,
     modulation,
     over,
     plain,
@@ -131,7 +132,7 @@ def _cogview(config: Config, name: str, text: int, *, apart: bool = False) -> Ar
         ),
         *stack("transformer_blocks", tuple(apart and i == layers - 1 for i in range(layers)), block),
         modulation("norm_out.linear", wide, 2 * h),
-        over(PATCHES, plain("norm_out.norm", h), linear("proj_out", h, prod(patch) * out)),
+        over(PATCHES, plain("norm_out.norm", h, gated=False), linear("proj_out", h, prod(patch) * out)),
     )
     return denoiser(name, nodes, canvas, text=text)
 
@@ -158,10 +159,10 @@ def read_lumina2(config: Config, name: str) -> Arch:
     spec = Heads(hidden=h, heads=heads, dim=dim, kv_heads=kv_heads, bias=False, out_bias=False, norm="rms_norm")
     narrow = min(h, NARROW)
 
-    def block(stream: str, modulated: bool) -> Nodes:
+    def block(stream: str, shifted: bool) -> Nodes:
         first: Nodes = (over(stream, norm("norm1", h)),)
-        if modulated:
-            first = (modulation("norm1.linear", narrow, 4 * h), over(stream, norm("norm1.norm", h)))
+        if shifted:
+            first = (modulation("norm1.linear", narrow, 4 * h), over(stream, modulated(norm("norm1.norm", h))))
         return (
             *first,
             self_attention("attn", spec, stream),
@@ -179,7 +180,7 @@ def read_lumina2(config: Config, name: str) -> Arch:
         *stack("noise_refiner", (0,) * refiners, lambda _: block(PATCHES, True)),
         *stack("layers", (0,) * layers, lambda _: block(JOINT, True)),
         modulation("norm_out.linear_1", narrow, h),
-        over(JOINT, plain("norm_out.norm", h), linear("norm_out.linear_2", h, prod(patch) * out)),
+        over(JOINT, plain("norm_out.norm", h, gated=False), linear("norm_out.linear_2", h, prod(patch) * out)),
     )
     return denoiser(name, nodes, canvas, text=256)
 

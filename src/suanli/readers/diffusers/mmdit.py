@@ -228,7 +228,7 @@ def read_chroma(config: Config, name: str) -> Arch:
         *matrix_in("context_embedder", n.joint, h, stream=TOKENS),
         *stack("transformer_blocks", last_unread(n.layers, n.singles), lambda ends: double_block(spec, ends)),
         *stack("single_transformer_blocks", (0,) * n.singles, lambda _: single),
-        over(PATCHES, plain("norm_out.norm", h), linear("proj_out", h, n.out)),
+        over(PATCHES, plain("norm_out.norm", h, gated=False), linear("proj_out", h, n.out)),
     )
     streams = (Stream(name=rows, length=3 * n.singles + 2 * SHIFTS * n.layers + 2),)
     return denoiser(name, nodes, canvas, text=512, streams=streams)

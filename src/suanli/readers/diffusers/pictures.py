@@ -24,6 +24,7 @@ from suanli.readers.diffusers.pieces import (
     final_modulation,
     layer_norm,
     linear,
+    modulated,
     modulation,
     nullable,
     over,
@@ -65,7 +66,7 @@ def basic_block(spec: Basic) -> Nodes:
     """Norms and layers in the order they run."""
     h, stream = spec.heads.hidden, spec.stream
     first = layer_norm("norm1", h, spec.affine)
-    before: Nodes = (over(stream, first),)
+    before: Nodes = (over(stream, modulated(first) if spec.modulated == "single" else first),)
     if spec.modulated == "zero":
         own = () if spec.classes is None else class_embedder("norm1.emb", h, spec.classes)
         before = (*own, modulation("norm1.linear", h, SHIFTS * h), over(stream, plain("norm1.norm", h)))
@@ -80,7 +81,7 @@ def basic_block(spec: Basic) -> Nodes:
         self_attention("attn1", spec.heads, stream),
         *middle,
         *look,
-        over(stream, last),
+        over(stream, last if spec.modulated == "none" else modulated(last)),
         feed("ff", h, 4 * h, spec.kind, stream=stream),
     )
 
@@ -156,7 +157,11 @@ def _patched(config: Config, name: str, canvas: Canvas, patch: tuple[int, ...], 
     )  # fmt: skip
     config.check()
     block = basic_block(spec)
-    ends = over(PATCHES, plain("norm_out", h), linear("proj_out" if single else "proj_out_2", h, _cells(patch) * out))
+    ends = over(
+        PATCHES,
+        plain("norm_out", h, gated=False),
+        linear("proj_out" if single else "proj_out_2", h, _cells(patch) * out),
+    )
     nodes: Nodes = (
         patch_conv("pos_embed.proj", channels, h, canvas, patch),
         *(single_modulation("adaln_single", h, sizes=sizes) if single else ()),
@@ -210,7 +215,7 @@ def read_sana(config: Config, name: str) -> Arch:
         over(PATCHES, plain("norm1", h)),
         _linear_attention("attn1", Heads(hidden=h, heads=heads, dim=dim, bias=bias, norm=normed)),
         *cross_attention("attn2", Heads(hidden=h, heads=crossing, dim=wide, norm=normed), h),
-        over(PATCHES, layer_norm("norm2", h, affine)),
+        over(PATCHES, modulated(layer_norm("norm2", h, affine))),
         _conv_feed("ff", h, inner, canvas),
     )
     time = single_modulation("time_embed", h)
@@ -222,9 +227,10 @@ def read_sana(config: Config, name: str) -> Arch:
         over(TOKENS, *two_matrices("caption_projection", captions, h), norm("caption_norm", h)),
         *stack("transformer_blocks", (0,) * layers, lambda _: block),
         table("scale_shift_table", 2, h),
-        over(PATCHES, plain("norm_out.norm", h), linear("proj_out", h, _cells(patch) * out)),
+        over(PATCHES, plain("norm_out.norm", h, gated=False), linear("proj_out", h, _cells(patch) * out)),
     )
-    return denoiser(name, nodes, canvas, text=300, guided=guided)
+    note = "linear attention runs in fp32 whatever the dtype: what its copies take is not in the activations"
+    return denoiser(name, nodes, canvas, text=300, guided=guided, notes=(note,))
 
 
 def _linear_attention(at: str, spec: Heads) -> Module:
@@ -232,7 +238,8 @@ def _linear_attention(at: str, spec: Heads) -> Module:
     core = LinearAttention(
         name=f"{at}.attention", heads=spec.heads, key_dim=spec.dim, value_dim=spec.dim + 1, rule="sum"
     )
-    return over(PATCHES, *qkv(at, spec), core, linear(f"{at}.to_out.0", spec.inner, spec.hidden))
+    positive = act(f"{at}.relu", 2 * spec.inner)  # of queries and keys
+    return over(PATCHES, *qkv(at, spec), positive, core, linear(f"{at}.to_out.0", spec.inner, spec.hidden))
 
 
 def _conv_feed(at: str, hidden: int, inner: int, canvas: Canvas) -> Module:
@@ -247,6 +254,7 @@ def _conv_feed(at: str, hidden: int, inner: int, canvas: Canvas) -> Module:
     return over(
         SAMPLE,
         conv("conv_inverted", hidden, 2 * inner, 1),
+        over(PATCHES, act(f"{at}.nonlinearity", 2 * inner)),
         conv("conv_depth", 2 * inner, 2 * inner, 3, groups=2 * inner),
         over(PATCHES, act(f"{at}.act", inner, gated=True)),
         conv("conv_point", inner, hidden, 1, bias=False),

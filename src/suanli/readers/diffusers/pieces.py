@@ -36,9 +36,18 @@ def act(name: str, width: int, *, gated: bool = False) -> Elementwise:
     return Elementwise(name=name, op="gated" if gated else "activation", width=width, saved=saved)
 
 
-def plain(name: str, width: int) -> Norm:
+def modulated(before: Norm, *, gated: bool = True) -> Module:
+    """A norm whose result is scaled and shifted; `gated` where what is made of it is scaled again on its way back.
+    Both products keep what they scale for backward.
+    """
+    width = before.dim
+    kept = Elementwise(name=f"{before.name}.shift", op="modulation", width=width, saved=(2 if gated else 1) * width)
+    return Module(name="", children=(before, kept))
+
+
+def plain(name: str, width: int, *, gated: bool = True) -> Module:
     """A norm without weights, as stands before a modulation."""
-    return norm(name, width, "plain")
+    return modulated(norm(name, width, "plain"), gated=gated)
 
 
 def layer_norm(name: str, width: int, affine: bool) -> Norm:
@@ -101,7 +110,9 @@ def single_modulation(at: str, hidden: int, *, sizes: bool = False) -> Nodes:
 
 def final_modulation(hidden: int, conditioning: int, *, bias: bool = True, at: str = "norm_out") -> Nodes:
     """Scale and shift before the last matrix."""
-    return modulation(f"{at}.linear", conditioning, 2 * hidden, bias=bias), over(PATCHES, plain(f"{at}.norm", hidden))
+    return modulation(f"{at}.linear", conditioning, 2 * hidden, bias=bias), over(
+        PATCHES, plain(f"{at}.norm", hidden, gated=False)
+    )
 
 
 def patch_conv(name: str, channels: int, hidden: int, canvas: Canvas, patch: Size, *, bias: bool = True) -> Module:
