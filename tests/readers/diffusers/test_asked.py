@@ -122,7 +122,7 @@ def test_a_trace_of_a_config_is_the_formula() -> None:
     assert trace.title == "FluxTransformer2DModel"
 
 
-KEPT = [("dit-xl-2-256", {}, 0.01), ("pixart-alpha-xl-2-512", {}, 0.01), ("stable-diffusion-1.5", {}, 0.05)]  # fmt: skip
+KEPT = [("dit-xl-2-256", {}, 0.01), ("pixart-alpha-xl-2-512", {}, 0.01), ("stable-diffusion-1.5", {}, 0.05)]
 
 
 @pytest.mark.torch
