@@ -37,6 +37,7 @@ import suanli
 from suanli.api.catalogues import Devices, Models
 from suanli.catalog.conventions import CONVENTIONS
 from suanli.catalog.devices import list_devices, source_texts
+from suanli.catalog.presets import presets
 from suanli.cli.main import app
 from suanli.formulas import all_formulas
 from suanli.formulas.registry import Formula
@@ -57,6 +58,7 @@ from suanli.nouns.counts import Count
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
+from suanli.readers.diffusers import known_classes
 from suanli.report import Document, document_of
 from suanli.report.text import print_document
 from suanli.report.verify_pages import shown
@@ -463,10 +465,22 @@ def verbs() -> str:
     return table(("verb", "does"), [(f"[`{name}`]({{docs}}verbs/{name}.md)", summary(name)) for name in commands()])
 
 
+def diffusers_classes() -> str:
+    """Classes of diffusers read by formula, with the presets of each."""
+    found: dict[str, list[str]] = {name: [] for name in known_classes()}
+    for preset in presets().values():
+        if preset.format == "diffusers":
+            word = preset.config["_class_name"]
+            kinds = {"ada_norm_zero": "DiTTransformer2DModel", "ada_norm_single": "PixArtTransformer2DModel"}
+            found[kinds[preset.config["norm_type"]] if word == "Transformer2DModel" else word].append(preset.name)
+    return table(("class", "presets"), [(f"`{name}`", ", ".join(names) or "—") for name, names in found.items()])
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "speed": speed,
     "accuracy": accuracy,
     "verbs": verbs,
+    "diffusers": diffusers_classes,
     "one run": lambda: one_run(tuple(each.name for each in CONVENTIONS.values() if each.common)),
     **{f"summary {verb}": partial(summary, verb) for verb in RESULTS},
     **{f"options {verb}": partial(options, verb) for verb in RESULTS},

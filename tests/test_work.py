@@ -98,6 +98,7 @@ FORWARD: list[tuple[Layer, tuple[int, int, int, int]]] = [
     (LinearAttention(name="x", heads=2, key_dim=3, value_dim=5), (1200, 10 * 2 * (3 + 3 + 5), 10 * 2 * 5, 0)),
     (Scan(name="x", heads=2, key_dim=3, value_dim=5), (1200, 220, 100, 0)),
     (LinearAttention(name="x", heads=2, key_dim=3, value_dim=5, rule="delta"), (1800, 220, 100, 0)),  # three products
+    (LinearAttention(name="x", heads=2, key_dim=3, value_dim=5, rule="sum"), (1200, 220, 100, 0)),  # as where it decays
     (StateSpace(name="x", heads=2, key_dim=3, value_dim=5, groups=1), (1200, 10 * (2 * 3 + 10), 100, 0)),  # shared keys
     (CausalConv(name="x", channels=6, kernel=4), (2 * 10 * 6 * 4, 60, 60, 24)),
     (CausalConv(name="x", channels=6, kernel=4, groups=2), (2 * 10 * 6 * 3 * 4, 60, 60, 72)),

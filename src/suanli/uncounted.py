@@ -38,6 +38,8 @@ def _left_out(placed: Placed, at: Setting) -> tuple[tuple[str, int], ...]:
     if isinstance(layer, Attention):
         return (("softmax", _scores(layer, placed.stream, at)),)
     if isinstance(layer, Scan):
+        if layer.rule == "sum":  # nothing fades
+            return ()
         return (("decay of scans' states", tokens * layer.state_elements),)
     return (("bias additions", _biases(placed, at)),)
 

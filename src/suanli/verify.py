@@ -190,7 +190,7 @@ def _preset_params() -> tuple[ClaimResult, ...]:
 
 def _params_source(preset: Preset) -> str:
     """Counts of classes prove something; closed-form counts of papers' shapes only that nothing moved."""
-    if preset.format in ("hf", "expression"):
+    if preset.format in ("hf", "diffusers", "expression"):
         return "parameters of PyTorch classes"
     return "closed-form parameters of papers' shapes"
 

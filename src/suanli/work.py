@@ -265,6 +265,8 @@ def scan_products(layer: Scan, stream: str, at: Setting) -> dict[str, Product]:
     recurrence = product(_RECURRENCES[layer.rule], **steps)
     if at.workload.phase == "decode":
         return {RECURRENCE: recurrence}
+    if layer.rule == "sum":  # one sum for all queries: nothing to take in chunks
+        return dict.fromkeys((RECURRENCE, KERNEL, FALLBACK), recurrence)
     if layer.rule == "selective":  # the kernel is the recurrence, kept in registers
         return {
             RECURRENCE: recurrence, KERNEL: recurrence, FALLBACK: product(scans.selective_fallback_flops, **steps),
@@ -276,6 +278,7 @@ def scan_products(layer: Scan, stream: str, at: Setting) -> dict[str, Product]:
 
 _RECURRENCES = {
     "decay": counting.linear_attention_flops, "mlstm": counting.linear_attention_flops,
+    "sum": counting.linear_attention_flops,
     "selective": scans.state_space_flops, "ssd": scans.state_space_flops, "delta": scans.delta_rule_flops,
 }  # fmt: skip
 _CHUNKED: dict[str, tuple[Callable[..., int], Callable[..., int]]] = {

@@ -12,7 +12,7 @@ from suanli.errors import AmbiguousNameError, UnknownNameError
 from suanli.readers.preset import read_preset, with_image
 
 ALL = list(presets().values())
-FORMATS = {"hf", "decoder", "encoder-decoder", "estimate", "expression"}
+FORMATS = {"hf", "diffusers", "decoder", "encoder-decoder", "estimate", "expression"}
 
 
 def test_there_are_many() -> None:

@@ -151,16 +151,16 @@ def test_help_of_every_verb_tells_an_example() -> None:
 
 
 SURFACE = {
-    "count": "seq batch phase kv-len image dtype kv-dtype optimizer recompute convention by trainable params "
+    "count": "seq batch phase kv-len image frames dtype kv-dtype optimizer recompute convention by trainable params "
     "input trace strict symbolic sweep",
     "mfu": "gpu gpus seq step-time global-batch tokens-per-second tflops-per-gpu dtype peak recompute convention "
-    "memory-used image",
+    "memory-used image frames",
     "train": "tokens gpu gpus deadline params seq global-batch mfu hfu tflops-per-gpu recompute convention dtype "
     "goodput price power pue carbon",
     "gpus": "sort filter",
     "models": "sort filter",
-    "why": "seq batch phase kv-len image dtype kv-dtype optimizer trainable recompute convention params gpu gpus "
-    "step-time global-batch "
+    "why": "seq batch phase kv-len image frames dtype kv-dtype optimizer trainable recompute convention params gpu "
+    "gpus step-time global-batch "
     "tokens-per-second tflops-per-gpu peak tokens mfu hfu goodput deadline price power pue",
     "verify": "only all",
 }

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from suanli.catalog.conventions import find_convention
+from suanli.count import build_ledger
 from suanli.errors import ConfigError
+from suanli.nouns.workload import Workload
 from suanli.readers.hf import convnets, mixed_nets, ocr_nets, read_hf_config, stages, vit_like
 
 pytestmark = pytest.mark.torch
@@ -185,6 +188,23 @@ def test_default_config(model_type: str, agrees: Callable[..., None]) -> None:
     check(agrees, model_type, {}, DEFAULT_SIZES.get(model_type, (224, 224)))
     if model_type in SECOND_SIZES:
         check(agrees, model_type, {}, SECOND_SIZES[model_type])
+
+
+STAGED = ["regnet", "bit", "convnext", "efficientnet", "poolformer", "swin", "cvt"]
+
+
+@pytest.mark.parametrize("model_type", STAGED)
+def test_a_training_step(model_type: str) -> None:
+    """Only the first convolution reads the picture: in every other the input has a gradient."""
+    transformers = pytest.importorskip("transformers")
+    from suanli.readers.torch_module.hf_meta import trace_config
+
+    values = next(values for kind, values, _ in ODD if kind == model_type)
+    config = transformers.AutoConfig.for_model(model_type, **values).to_dict() | {"image_size": [96, 96]}
+    head = "AutoModelForImageClassification"
+    seen = trace_config(config, batch=2, train=True, dtype="float32", head=head)
+    ledger = build_ledger(read_hf_config(config, "case"), Workload(batch=2, phase="train"), find_convention("full"))
+    assert ledger.model_flops == seen.model_flops
 
 
 def test_every_family_has_cases() -> None:

@@ -31,6 +31,7 @@ def count(
     phase: str | None = None,
     kv_len: Any = None,
     image: Any = None,
+    frames: Any = None,
     dtype: str | None = None,
     kv_dtype: str | None = None,
     optimizer: str | None = None,
@@ -69,10 +70,10 @@ def count(
     if traced:
         from suanli.api.tracing import count_by_trace  # noqa: PLC0415  loaded where it is needed
 
-        named = {**typed, "trainable": trainable, "params": params, "image": image}
+        named = {**typed, "trainable": trainable, "params": params, "image": image, "frames": frames}
         return count_by_trace(model, input_=input, typed=named, convention=convention, by=by or "module", strict=strict)
     request = Request()
-    arch = read_model_of(request, model, image)
+    arch = read_model_of(request, model, image, frames)
     rule = read_convention(request, convention)
     n = request.whole("params", params, kind="count", low=1)
     lora = request.attempt(lambda: parse_trainable(request.word("trainable", trainable, "all", fold=False)))
@@ -98,7 +99,7 @@ def count(
             *assumed_line(request),
             *arch.notes,
             *length_notes(arch, workload, seq),
-            *idle_notes(arch, workload, image=image, kv_len=kv_len, kv_dtype=kv_dtype),
+            *idle_notes(arch, workload, image=image, kv_len=kv_len, kv_dtype=kv_dtype, frames=frames),
         ),
         asked={"arch": arch, "workload": workload, "convention": rule},
     )

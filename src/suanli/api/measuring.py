@@ -39,6 +39,7 @@ def mfu(
     convention: str | None = None,
     memory_used: Any = None,
     image: Any = None,
+    frames: Any = None,
 ) -> Result:
     """MFU and HFU of a measured run. `mfu` is None with a reason where it would pass 100 %.
 
@@ -46,7 +47,7 @@ def mfu(
     0.4162
     """
     request = Request()
-    arch = read_model_of(request, model, image)
+    arch = read_model_of(request, model, image, frames)
     rule = read_convention(request, convention)
     word = read_dtype(request, dtype)
     policy = read_recompute(request, recompute)

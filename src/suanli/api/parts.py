@@ -24,12 +24,13 @@ def as_text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def read_model_of(request: Request, model: Any, image: Any = None) -> Arch | None:
-    """The model, for another picture size where one is given."""
+def read_model_of(request: Request, model: Any, image: Any = None, frames: Any = None) -> Arch | None:
+    """The model, for another picture size or length of clip where one is given."""
     size = request.attempt(lambda: read_image(image))
     if image is not None:
         request.given["image"] = image
-    return request.attempt(lambda: read_model(model, size))
+    length = request.whole("frames", frames, low=1)
+    return request.attempt(lambda: read_model(model, size, frames=length))
 
 
 def read_convention(request: Request, name: str | None) -> Convention | None:
@@ -124,11 +125,16 @@ def length_notes(arch: Arch, workload: Workload, seq: Any) -> tuple[str, ...]:
     return (f"seq {workload.seq:,} is past the model's {longest:,} positions; the arithmetic holds, the model may not",)
 
 
-def idle_notes(arch: Arch, workload: Workload, *, image: Any, kv_len: Any, kv_dtype: Any) -> tuple[str, ...]:
+def idle_notes(
+    arch: Arch, workload: Workload, *, image: Any, kv_len: Any, kv_dtype: Any, frames: Any = None
+) -> tuple[str, ...]:
     """Options that were given and change nothing for this model and phase."""
     notes = []
-    if image is not None and not any(isinstance(placed.layer, Conv) for placed in arch.leaves()):
+    pictured = "latent_height" in arch.extra or any(isinstance(placed.layer, Conv) for placed in arch.leaves())
+    if image is not None and not pictured:
         notes.append(f"--image changes nothing: {arch.name} takes no picture")
+    if frames is not None and "latent_frames" not in arch.extra:
+        notes.append(f"--frames changes nothing: {arch.name} makes no clip")
     if kv_len is not None and workload.phase != "decode":
         notes.append("--kv-len changes nothing but in --phase decode")
     if kv_dtype is not None and not arch.decodes:

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from suanli.api.parts import as_asked, assumed_line, read_convention
-from suanli.api.request import Request
+from suanli.api.request import Request, read_image
 from suanli.catalog.presets import find_preset
 from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
 from suanli.readers import files
+from suanli.readers.configs import with_clip
+from suanli.readers.diffusers import is_diffusers
 from suanli.readers.torch_module import Traced, hf_meta, is_module, load_factory, trace
 from suanli.readers.torch_module.load import DTYPES, PREFIX
 from suanli.traced import check_convention, count_traced
@@ -90,12 +92,35 @@ def _trace(request: Request, model: Any, input_: Any, typed: Mapping[str, Any], 
     if workload.recompute == "selective":
         raise _no_recompute("selective")
     config, head, where = _config(model)
+    if is_diffusers(config):
+        return _denoiser(request, config, input_, typed, workload, where)
+    if typed.get("frames") is not None:
+        request.fault("not_traced", "only a model of diffusers takes frames", "frames", got=shown(typed["frames"]))
+        request.check()
     seq = None if typed.get("seq") is None else workload.seq
     batch = request.whole("batch", typed.get("batch"), 1) or 1
     dtype = DTYPES.get(workload.dtype, "bfloat16")
     return hf_meta.trace_config(
         config, seq=seq, batch=batch, train=train, inputs=input_, head=head, dtype=dtype,
         checkpointing=workload.recompute == "full", where=where,
+    )  # fmt: skip
+
+
+def _denoiser(
+    request: Request, config: Mapping[str, Any], input_: Any, typed: Mapping[str, Any], workload: Workload, where: str
+) -> Traced:
+    """One step of a class of diffusers."""
+    from suanli.readers.torch_module.diffusers_meta import trace_diffusers  # noqa: PLC0415  loaded where it is needed
+
+    if workload.recompute != "none":
+        raise _no_recompute(workload.recompute)
+    image = request.attempt(lambda: read_image(typed.get("image")))
+    frames = request.whole("frames", typed.get("frames"), low=1)
+    batch = request.whole("batch", typed.get("batch"), 1) or 1
+    request.check()
+    return trace_diffusers(
+        with_clip(config, image, frames), seq=None if typed.get("seq") is None else workload.seq, batch=batch,
+        train=workload.phase == "train", inputs=input_, dtype=DTYPES.get(workload.dtype, "bfloat16"), where=where,
     )  # fmt: skip
 
 
@@ -135,7 +160,7 @@ def _named_config(text: str) -> tuple[Mapping[str, Any], str | None, str]:
         if "\0" not in text and path.exists():
             return files.read_json_config(files.config_file(path)), None, text
         raise
-    if preset.format != "hf":
+    if preset.format not in ("hf", "diffusers"):
         raise ConfigError(
             Fault(
                 code="not_traced",

@@ -26,7 +26,7 @@ class Preset:
 
     name: str
     title: str
-    format: str = field(metadata={"doc": "hf, decoder, encoder-decoder, estimate or expression"})
+    format: str = field(metadata={"doc": "hf, diffusers, decoder, encoder-decoder, estimate or expression"})
     config: Mapping[str, Any]
     source: str
     task: str = ""

@@ -11,6 +11,7 @@ from suanli.cli.options import (
     Batch,
     Convention,
     Dtype,
+    Frames,
     Image,
     Json,
     Model,
@@ -57,6 +58,7 @@ def command(
     phase: Phase = None,
     kv_len: KvLen = None,
     image: Image = None,
+    frames: Frames = None,
     dtype: Dtype = None,
     kv_dtype: KvDtype = None,
     optimizer: Optimizer = None,
@@ -80,9 +82,10 @@ def command(
     """
     run(
         lambda: api.count(
-            model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, dtype=dtype, kv_dtype=kv_dtype,
-            optimizer=optimizer, recompute=recompute, convention=convention, by=by, trainable=trainable, params=params,
-            input=input or None, trace=trace, strict=strict, symbolic=symbolic, sweep=sweep,
+            model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, frames=frames, dtype=dtype,
+            kv_dtype=kv_dtype, optimizer=optimizer, recompute=recompute, convention=convention, by=by,
+            trainable=trainable, params=params, input=input or None, trace=trace, strict=strict, symbolic=symbolic,
+            sweep=sweep,
         ),
         as_json=json,
         output=output,

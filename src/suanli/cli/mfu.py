@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import Annotated
 
 from suanli import api
-from suanli.cli.options import Convention, Dtype, Gpu, Gpus, Image, Json, Model, Output, Seq, Text, text_option
+from suanli.cli.options import (
+    Convention,
+    Dtype,
+    Frames,
+    Gpu,
+    Gpus,
+    Image,
+    Json,
+    Model,
+    Output,
+    Seq,
+    Text,
+    text_option,
+)
 from suanli.cli.run import run
 
 StepTime = Annotated[Text, text_option("--step-time", "Time of one step: 6.72s, 450ms.", metavar="TIME")]
@@ -38,6 +51,7 @@ def command(
     convention: Convention = None,
     memory_used: MemoryUsed = None,
     image: Image = None,
+    frames: Frames = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -49,7 +63,7 @@ def command(
         lambda: api.mfu(
             model, gpu=gpu, gpus=gpus, seq=seq, step_time=step_time, global_batch=global_batch,
             tokens_per_second=tokens_per_second, tflops_per_gpu=tflops_per_gpu, dtype=dtype, peak=peak,
-            recompute=recompute, convention=convention, memory_used=memory_used, image=image,
+            recompute=recompute, convention=convention, memory_used=memory_used, image=image, frames=frames,
         ),
         as_json=json,
         output=output,

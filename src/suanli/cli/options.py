@@ -87,3 +87,4 @@ Params = Annotated[
     Text, text_option("--params", "N of the ideal forms (175B) in place of the model's own.", metavar="N")
 ]
 Image = Annotated[Text, text_option("--image", "Size of the picture, height x width.", metavar="HxW")]
+Frames = Annotated[Text, text_option("--frames", "Frames of the clip, where a model makes clips.", metavar="N")]

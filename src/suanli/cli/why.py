@@ -13,6 +13,7 @@ from suanli.cli.options import (
     Batch,
     Convention,
     Dtype,
+    Frames,
     Gpu,
     Gpus,
     Image,
@@ -48,6 +49,7 @@ def command(
     phase: Phase = None,
     kv_len: KvLen = None,
     image: Image = None,
+    frames: Frames = None,
     dtype: Dtype = None,
     kv_dtype: KvDtype = None,
     optimizer: Optimizer = None,
@@ -78,7 +80,7 @@ def command(
     The options are those of the quantity's verb. Example: suanli why flops.model llama-3-8b --seq 8192 --phase train
     """
     given: dict[str, Any] = {
-        "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "image": image, "dtype": dtype,
+        "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "image": image, "frames": frames, "dtype": dtype,
         "kv_dtype": kv_dtype, "optimizer": optimizer, "trainable": trainable,
         "recompute": recompute, "convention": convention, "params": params, "gpu": gpu, "gpus": gpus,
         "step_time": step_time, "global_batch": global_batch, "tokens_per_second": tokens_per_second,

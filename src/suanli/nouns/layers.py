@@ -189,8 +189,9 @@ class Scan(Layer):
     Each position changes the state (what its key and value say) and reads it (with its query). `rule` says how:
     `decay` (linear attention whose state fades), `mlstm` (that, and a normaliser of key_dim beside the state),
     `selective` (Mamba 1: every channel a head of width 1), `ssd` (Mamba 2), `delta` (the old value of the key is read
-    and taken out before the new one is written). `chunk` is how many positions a kernel takes at once; `groups` is
-    how many sets of keys and queries there are where heads share them.
+    and taken out before the new one is written), `sum` (one sum over all positions that every position reads). `chunk`
+    is how many positions a kernel takes at once; `groups` is how many sets of keys and queries there are where heads
+    share them.
     """
 
     kind: ClassVar[str] = "scan"

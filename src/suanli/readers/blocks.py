@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from suanli.nouns.arch import Module
-from suanli.nouns.layers import Attention, Buffer, Elementwise, Experts, Layer, Linear, Norm, Parameter
+from suanli.nouns.layers import Attention, Buffer, Elementwise, Embedding, Experts, Layer, Linear, Norm, Parameter
 
 Node = Module | Layer
 Kind = TypeVar("Kind", bound=Hashable)
@@ -363,6 +363,8 @@ def again(nodes: tuple[Node, ...], *, detached: bool = False) -> tuple[Node, ...
             found.append(replace(node, children=again(node.children, detached=detached)))
         elif isinstance(node, Linear):
             found.append(replace(node, tied=True, bias=False, detached=detached))
+        elif isinstance(node, Embedding):
+            found.append(replace(node, tied=True))
         elif isinstance(node, Norm):
             found.append(replace(node, weight=False, bias=False))
         elif isinstance(node, Attention | Elementwise):

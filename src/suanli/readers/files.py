@@ -13,10 +13,12 @@ from typing import Any, NoReturn
 
 from suanli.errors import Fault, UnreadableFileError, shown
 from suanli.nouns.arch import Arch
-from suanli.readers.hf import read_hf_config
+from suanli.readers.configs import read_config
 from suanli.units import MEGA
 
 CONFIG = "config.json"
+PIPELINE = "model_index.json"  # beside it the parts of a pipeline of diffusers, each in a folder
+DENOISERS = ("transformer", "unet", "prior")
 MAX_BYTES = 20 * MEGA
 MAX_NESTING = 100
 MAX_DIGITS = 100
@@ -30,14 +32,16 @@ _KINDS = {
 def read_model_path(path: str | os.PathLike[str]) -> Arch:
     """The architecture of a `config.json` or of a folder with one. Raises UnreadableFileError or ConfigError."""
     file = config_file(Path(path))
-    return read_hf_config(read_json_config(file), model_name(file), str(file))
+    return read_config(read_json_config(file), model_name(file), str(file))
 
 
 def config_file(path: Path) -> Path:
-    """The file meant by `path`: itself, or the config.json of a folder."""
+    """The file meant by `path`: itself, the config.json of a folder, or that of a pipeline's denoiser."""
     if not stat.S_ISDIR(_status(path).st_mode):
         return path
     inside = path / CONFIG
+    if (path / PIPELINE).exists() and not inside.exists():
+        inside = next((path / part / CONFIG for part in DENOISERS if (path / part / CONFIG).exists()), inside)
     try:
         inside.stat()
     except OSError:
@@ -53,7 +57,11 @@ def config_file(path: Path) -> Path:
 
 def model_name(file: Path) -> str:
     """What a model is called that is known by its file: the folder's name, or the file's where it says more."""
-    return (file.absolute().parent.name or file.stem) if file.name == CONFIG else file.stem
+    if file.name != CONFIG:
+        return file.stem
+    folder = file.absolute().parent
+    whole = folder.parent if folder.name in DENOISERS and (folder.parent / PIPELINE).exists() else folder
+    return whole.name or file.stem
 
 
 def read_json_config(path: Path) -> dict[str, Any]:

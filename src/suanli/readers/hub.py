@@ -7,16 +7,17 @@ from pathlib import Path
 
 from suanli.errors import Fault, MissingExtraError, UnreadableFileError
 from suanli.nouns.arch import Arch
+from suanli.readers.configs import Image, read_config
 from suanli.readers.files import CONFIG, read_json_config
-from suanli.readers.hf import read_hf_config
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
 
-def read_hub_model(repo_id: str) -> Arch:
+def read_hub_model(repo_id: str, image: Image | None = None, frames: int | None = None) -> Arch:
     """The architecture of a hub id. Raises MissingExtraError without the library, UnreadableFileError offline."""
     file = _fetched(repo_id)
-    return read_hf_config(read_json_config(file), repo_id.rsplit("/", maxsplit=1)[-1], f"{repo_id} {CONFIG}")
+    name = repo_id.rsplit("/", maxsplit=1)[-1]
+    return read_config(read_json_config(file), name, f"{repo_id} {CONFIG}", image, frames)
 
 
 def _fetched(repo_id: str) -> Path:

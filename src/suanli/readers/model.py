@@ -11,25 +11,24 @@ from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, show
 from suanli.nouns.arch import Arch
 from suanli.nouns.tensors import TensorTable
 from suanli.readers import files, hub, layer_expr
-from suanli.readers.hf import read_hf_config
+from suanli.readers.configs import Image, read_config
 from suanli.readers.kinds import KERAS, TORCH, is_module, is_source
-from suanli.readers.preset import read_named_preset, with_image
+from suanli.readers.preset import read_named_preset
 
 MAX_NAME = layer_expr.MAX_TEXT
 
-Image = tuple[int, ...]
 
-
-def read_model(model: Any, image: Image | None = None, where: str = "MODEL") -> Arch:
+def read_model(model: Any, image: Image | None = None, where: str = "MODEL", frames: int | None = None) -> Arch:
     """The architecture meant by `model`. Raises InputError saying what was tried."""
     if isinstance(model, Arch):
         return model
     if isinstance(model, Mapping):
-        return read_hf_config(with_image(model, image), str(model.get("name") or model.get("model_type")), "the config")
+        name = model.get("name") or model.get("model_type") or model.get("_class_name")
+        return read_config(model, str(name), "the config", image, frames)
     if isinstance(model, Path):
-        return _from_path(model, image)
+        return _from_path(model, image, frames)
     if isinstance(model, str):
-        return _from_text(model.strip(), image, where)
+        return _from_text(model.strip(), image, where, frames)
     if model is None:
         raise InputError(Fault(code="missing_option", message="no model is named", where=where, expected="a model"))
     to_dict = getattr(model, "to_dict", None)
@@ -48,12 +47,12 @@ def read_model(model: Any, image: Image | None = None, where: str = "MODEL") -> 
     )
 
 
-def _from_path(path: Path, image: Image | None) -> Arch:
+def _from_path(path: Path, image: Image | None, frames: int | None) -> Arch:
     file = files.config_file(path)
-    return read_hf_config(with_image(files.read_json_config(file), image), files.model_name(file), str(file))
+    return read_config(files.read_json_config(file), files.model_name(file), str(file), image, frames)
 
 
-def _from_text(text: str, image: Image | None, where: str) -> Arch:
+def _from_text(text: str, image: Image | None, where: str, frames: int | None) -> Arch:
     if not text or len(text) > MAX_NAME:
         what = "the name of the model is too long" if text else "no model is named"
         raise InputError(Fault(code="bad_model", message=what, where=where, got=f"{len(text):,} characters"))
@@ -68,8 +67,8 @@ def _from_text(text: str, image: Image | None, where: str) -> Arch:
     if is_source(text):
         return _described(text, where)
     if _is_path(text):
-        return _from_path(Path(text).expanduser(), image)
-    return _named(text, image, where)
+        return _from_path(Path(text).expanduser(), image, frames)
+    return _named(text, image, where, frames)
 
 
 def _is_path(text: str) -> bool:
@@ -85,15 +84,15 @@ def _exists(text: str) -> bool:
         return False
 
 
-def _named(text: str, image: Image | None, where: str) -> Arch:
+def _named(text: str, image: Image | None, where: str, frames: int | None) -> Arch:
     """A preset; else a file or folder of that name; else a hub id."""
     try:
-        return read_named_preset(find_preset(text, where).name, image)
+        return read_named_preset(find_preset(text, where).name, image, frames)
     except UnknownNameError:
         if _exists(text):
-            return _from_path(Path(text), image)
+            return _from_path(Path(text), image, frames)
         if hub.HUB_ID.fullmatch(text):
-            return hub.read_hub_model(text)
+            return hub.read_hub_model(text, image, frames)
         raise
 
 

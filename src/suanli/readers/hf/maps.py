@@ -25,6 +25,7 @@ class Net:
         self.picture = size
         self.channels, self.size = channels, size
         self.nodes: list[Node] = []
+        self.begun = False  # whether something before the block being made has weights
         self.streams: dict[str, Stream] = {}
 
     def add(self, *nodes: Node) -> None:
@@ -56,7 +57,7 @@ class Net:
         )
         conv = Conv(
             name=name, in_channels=self.channels, out_channels=width, kernel=window, in_size=self.size, out_size=size,
-            groups=groups, bias=bias, raw_input=not any(_learns(node) for node in self.nodes),
+            groups=groups, bias=bias, raw_input=not (self.begun or any(_learns(node) for node in self.nodes)),
         )  # fmt: skip
         self.add(conv)
         self.channels, self.size = width, tuple(max(1, each) for each in size)
@@ -107,12 +108,12 @@ class Net:
 
     def block(self, name: str, make: Callable[[], None], index: int | None = None, times: int = 1) -> None:
         """What `make` adds, as one module; `times` copies from `index` on where it leaves the map as it was."""
-        before = self.nodes
-        self.nodes = []
+        before, begun = self.nodes, self.begun
+        self.nodes, self.begun = [], begun or any(_learns(node) for node in before)
         make()
         indices = None if index is None else range(index, index + times)
         inner = Module(name=name, children=tuple(self.nodes), indices=indices, block=index is not None)
-        self.nodes = [*before, inner]
+        self.nodes, self.begun = [*before, inner], begun
 
     def stage(self, name: str, depth: int, make: Callable[[bool], None]) -> None:
         """Numbered layers: the first, and the rest, which are equal."""
