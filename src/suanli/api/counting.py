@@ -17,8 +17,11 @@ from suanli.api.parts import (
 )
 from suanli.api.request import Request
 from suanli.count import count as count_books
+from suanli.errors import Fault, InputError, shown
 from suanli.nouns.result import Result
-from suanli.readers.kinds import is_source, is_traced
+from suanli.readers.bounded import within
+from suanli.readers.kinds import KERAS, is_source, is_traced
+from suanli.units import parse
 
 
 def count(
@@ -40,15 +43,32 @@ def count(
     input: Any = None,
     trace: bool = False,
     strict: bool = False,
+    time_limit: Any = None,
 ) -> Result:
     """Parameters, FLOPs, MACs and bytes of a model. Raises InputError listing every fault of the request.
 
     A module (`torch:package.module:factory`, or a live one) is run once, on `input`: tensors or a shape like
     `1x3x224x224`. `trace` runs a config or preset too. `strict`: not ok where an operator had no formula.
+    `time_limit`: how long a factory or a forward may run, 300 s where not given.
 
     >>> count("llama-3.1-8b", seq=8192, phase="train").params.total
     8030261248
     """
+    runs = is_source(model) or is_traced(model, input, trace) or str(model).startswith(KERAS)
+    with within(_seconds(time_limit, runs)):
+        return _count(
+            model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, dtype=dtype, kv_dtype=kv_dtype,
+            optimizer=optimizer, recompute=recompute, convention=convention, by=by, trainable=trainable, params=params,
+            input=input, trace=trace, strict=strict,
+        )  # fmt: skip
+
+
+def _count(
+    model: Any, *, seq: Any, batch: Any, phase: str | None, kv_len: Any, image: Any, dtype: str | None,
+    kv_dtype: str | None, optimizer: str | None, recompute: str | None, convention: str | None, by: str | None,
+    trainable: str | None, params: Any, input: Any, trace: bool, strict: bool,
+) -> Result:  # fmt: skip
+    """By running, by reading a file or a function, or by formula."""
     if is_source(model) and not trace:
         from suanli.api.sources import count_source  # noqa: PLC0415  loaded where it is needed
 
@@ -95,4 +115,18 @@ def count(
             *idle_notes(arch, workload, image=image, kv_len=kv_len, kv_dtype=kv_dtype),
         ),
         asked={"arch": arch, "workload": workload, "convention": rule},
+    )
+
+
+def _seconds(given: Any, runs: bool) -> float | None:
+    """The bound of a run. Raises InputError where it is none, or where nothing is run."""
+    if given is None:
+        return None
+    found = parse(given, "duration", "--time-limit")
+    if found > 0 and runs:
+        return float(found)
+    message = "the time limit is not possible" if found <= 0 else "nothing is run that a time limit could stop"
+    expected = "more than 0 s" if found <= 0 else "a module, a function or a file; or --trace"
+    raise InputError(
+        Fault(code="bad_time_limit", message=message, where="--time-limit", got=shown(given), expected=expected)
     )

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from suanli.errors import Fault, InputError, MissingExtraError, nearest_names, shown
+from suanli.errors import Fault, InputError, MissingExtraError, SuanliError, nearest_names, shown
+from suanli.readers.bounded import is_interruption, stopped_after, time_limit
 from suanli.readers.kinds import TORCH, is_module
 
 PREFIX = TORCH
@@ -78,8 +79,13 @@ def _here_importable() -> Iterator[None]:
 
 def _imported(package: str, text: str, where: str) -> Any:
     try:
-        return importlib.import_module(package)
-    except Exception as problem:
+        with stopped_after(time_limit(), lambda: _too_slow(text, where)):
+            return importlib.import_module(package)
+    except SuanliError:
+        raise
+    except BaseException as problem:
+        if is_interruption(problem):
+            raise
         raise _bad_factory(
             text, where, f"{package} cannot be imported: {type(problem).__name__}: {shorten(problem)}",
             hint="The package must be importable from the working folder or installed.",
@@ -106,15 +112,31 @@ def _made(factory: Any, text: str, where: str) -> Any:
         raise _bad_factory(text, where, "the name is no factory", got=type(factory).__name__, expected="a callable")
     torch = import_torch()
     try:
-        with torch.device("meta"):
+        with stopped_after(time_limit(), lambda: _too_slow(text, where)), torch.device("meta"):
             return factory()
-    except Exception as problem:
+    except SuanliError:
+        raise
+    except BaseException as problem:
+        if is_interruption(problem):
+            raise
         if not looks_meta(problem):
             raise _failed_factory(text, where, problem) from problem
     try:
-        return factory()
-    except Exception as problem:
+        with stopped_after(time_limit(), lambda: _too_slow(text, where)):
+            return factory()
+    except SuanliError:
+        raise
+    except BaseException as problem:  # sys.exit among them
+        if is_interruption(problem):
+            raise
         raise _failed_factory(text, where, problem) from problem
+
+
+def _too_slow(text: str, where: str) -> InputError:
+    return _bad_factory(
+        text, where, f"the factory still runs after {time_limit():g} s",
+        hint="Give it more time with --time-limit; check for a loop that does not end.",
+    )  # fmt: skip
 
 
 def looks_meta(problem: BaseException) -> bool:
@@ -125,11 +147,12 @@ def looks_meta(problem: BaseException) -> bool:
 
 _META_SIGNS = (
     "meta tensor", "meta device", "datadependent", "data-dependent", "on meta", "'meta'", "same device",
-    "data-independent", "_local_scalar_dense", "dynamicoutputshape", "backend: meta", "device meta",
+    "data-independent", "_local_scalar_dense", "dynamicoutputshape", "backend: meta", "device meta", "meta' backend",
+    "sparse meta", "find the fake impl", "torchscript interpreter", "type for autocast",
 )  # fmt: skip
 
 
-def _failed_factory(text: str, where: str, problem: Exception) -> InputError:
+def _failed_factory(text: str, where: str, problem: BaseException) -> InputError:
     return _bad_factory(text, where, f"the factory fails: {type(problem).__name__}: {shorten(problem)}")
 
 
