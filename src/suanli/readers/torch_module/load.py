@@ -14,6 +14,7 @@ from typing import Any
 from suanli.errors import Fault, InputError, MissingExtraError, SuanliError, nearest_names, shown
 from suanli.readers.bounded import is_interruption, stopped_after, time_limit
 from suanli.readers.kinds import TORCH, is_module
+from suanli.readers.torch_module.masks import MAX_VALUES, VALUES
 
 PREFIX = TORCH
 _FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -302,6 +303,7 @@ def moved_inputs(value: Any, device: str) -> Any:
             moved = torch.zeros(value.shape, dtype=value.dtype, device=device)
         else:
             moved = value.detach().to(device)
+            _remember(moved, value)
         return moved.requires_grad_(True) if value.requires_grad else moved
     if isinstance(value, dict):
         return {key: moved_inputs(item, device) for key, item in value.items()}
@@ -310,6 +312,14 @@ def moved_inputs(value: Any, device: str) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(moved_inputs(item, device) for item in value)
     return value
+
+
+def _remember(moved: Any, value: Any) -> None:
+    """A list of whole numbers, as offsets are, is kept beside its meta tensor."""
+    whole = not value.dtype.is_floating_point and not value.dtype.is_complex
+    short = value.dim() == 1 and value.numel() <= MAX_VALUES
+    if moved.device.type == "meta" and whole and short:
+        setattr(moved, VALUES, value.tolist())
 
 
 def _moved_named(value: Any, device: str) -> Any:

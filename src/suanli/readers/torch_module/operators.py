@@ -225,7 +225,7 @@ _LINEAR: dict[str, CostOf] = {
     "sparse_sampled_addmm": of.sampled, "_sparse_mm_reduce_impl": of.reduced,
     "_sparse_mm_reduce_impl_backward": of.reduced_backward, "sspaddmm": two("mat1", "mat2"),
     "hspmm": two("mat1", "mat2"),
-    "linear": of.linear, "mkldnn_linear": of.linear, "_mkl_linear": of.linear,
+    "linear": of.linear, "mkldnn_linear": of.linear,
     "_sparse_semi_structured_linear": of.semi_structured, "_sparse_semi_structured_mm": of.semi_structured,
     "_sparse_semi_structured_addmm": of.semi_structured, "_cslt_sparse_mm": by_output("dense_B"),
     "_weight_int8pack_mm": by_output("self"), "_weight_int4pack_mm": by_output("self"),
@@ -246,7 +246,7 @@ _MATMUL: dict[str, CostOf] = {
 _CONV: dict[str, CostOf] = dict.fromkeys(
     ("convolution", "_convolution", "convolution_overrideable", "cudnn_convolution", "mkldnn_convolution",
      "miopen_convolution", "thnn_conv2d", "_slow_conv2d_forward", "slow_conv3d", "slow_conv3d_forward",
-     "slow_conv_dilated2d", "slow_conv_dilated3d", "conv_depthwise3d", "_conv_depthwise2d", "mps_convolution",
+     "slow_conv_dilated2d", "slow_conv_dilated3d", "conv_depthwise3d", "_conv_depthwise2d", "_mps_convolution",
      "_nnpack_spatial_convolution", "cudnn_convolution_relu", "cudnn_convolution_add_relu",
      "miopen_depthwise_convolution"), _conv,
 )  # fmt: skip
