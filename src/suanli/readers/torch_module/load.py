@@ -252,7 +252,7 @@ def copied(module: Any, device: str | None) -> Any:
             if _is_tensor(value) and id(value) not in memo and not value.is_leaf:
                 memo[id(vars(child)[name])] = value.detach()
     try:
-        return copy.deepcopy(module, memo)
+        return _uncompiled(copy.deepcopy(module, memo))
     except InputError:
         raise
     except Exception as problem:
@@ -264,6 +264,21 @@ def copied(module: Any, device: str | None) -> Any:
                 hint="A trace runs on a copy, so that nothing of yours changes; give a factory: torch:pkg.mod:f.",
             )
         ) from problem
+
+
+def _uncompiled(module: Any) -> Any:
+    """A copy with every compiled module replaced by the one it was compiled from: a trace runs what was written."""
+    for child in module.modules():
+        if getattr(child, "_compiled_call_impl", None) is not None:
+            child._compiled_call_impl = None
+        for name, inner in list(child._modules.items()):
+            if inner is not None and _is_compiled(inner):
+                child._modules[name] = inner._orig_mod
+    return module._orig_mod if _is_compiled(module) else module
+
+
+def _is_compiled(module: Any) -> bool:
+    return type(module).__name__ == "OptimizedModule" and "_orig_mod" in module._modules
 
 
 def _is_tensor(value: Any) -> bool:

@@ -183,6 +183,19 @@ def counting(recorder: Recorder, flash: bool = False) -> Iterator[None]:
         stack.enter_context(_dispatch_mode()(recorder))
         stack.enter_context(_function_mode()(recorder, flash))
         stack.enter_context(_flex_whole())
+        stack.enter_context(_eager())
+        yield
+
+
+@contextmanager
+def _eager() -> Iterator[None]:
+    """Compiled functions run as they are written: torch's own switch, where its compiler is loaded."""
+    import torch  # noqa: PLC0415
+
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
         yield
 
 
