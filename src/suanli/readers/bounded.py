@@ -1,24 +1,25 @@
 """The user's own code (factories, forwards), bounded in time, on the main thread and on others, without a new process.
 
 On the main thread of a system with timers a signal interrupts even a call that waits; elsewhere an exception is thrown
-in at the next step of Python. Code that catches everything is stopped all the same: once its first warning is gone by,
-every further line of it raises. A single call of compiled code that never returns cannot be stopped.
+in at the next step of Python. Code that catches everything is interrupted again at once, until it is caught outside its
+`try`. A single call of compiled code that never returns cannot be stopped.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import random
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, TracebackType
-from typing import Any
 
 GRACE = 0.25  # seconds from the end of the time to the first interruption: checks of our own come first
-AGAIN = 0.1  # seconds from one interruption to the next, for code that caught it
+AGAIN = 0.05  # seconds from one interruption to the next, for code that caught it
+SOON = (2e-6, 1e-4)  # the same by the system's timer
 _SECONDS: ContextVar[float] = ContextVar("seconds", default=300.0)
 
 
@@ -55,14 +56,8 @@ class _Bound:
     def __init__(self, seconds: float, error: Callable[[], Exception]) -> None:
         self.seconds, self.error = seconds, error
         self.running, self.fired = False, 0
-        self.outer: set[FrameType] = set()
-        self.tracing: Any = None
 
     def __enter__(self) -> None:
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            self.outer.add(frame)
-            frame = frame.f_back
         self.running = True
         self.arm()
 
@@ -71,16 +66,12 @@ class _Bound:
             self.leave()
         except Stopped:  # it came while leaving
             self.leave()
-        self.outer.clear()
         if self.fired and not (kind and issubclass(kind, KeyboardInterrupt)):
             raise self.error() from None
 
     def leave(self) -> None:
         """From here on nothing is interrupted."""
         self.running = False
-        if self.tracing is not None:
-            sys.settrace(self.tracing[0])
-            self.tracing = None
         self.disarm()
 
     def arm(self) -> None:
@@ -104,26 +95,19 @@ class _Alarm(_Bound):
         signal.signal(signal.SIGALRM, self.before)
 
     def fire(self, _number: int, frame: FrameType | None) -> None:
-        """The time is over: raise where the code stands, and at every line of it where that did not help."""
+        """The time is over: raise where the code stands, and again moments later should it catch that."""
         if not self.running:
             return
+        if frame is not None and frame.f_code.co_filename in _OURS:
+            signal.setitimer(signal.ITIMER_REAL, AGAIN, AGAIN)
+            return
         self.fired += 1
-        if self.fired > 1:
-            self._stop_every_line(frame)
+        soon = random.uniform(*SOON) * 2 ** (self.fired % 8)  # at random, to meet it between two tries
+        signal.setitimer(signal.ITIMER_REAL, soon, AGAIN)
         raise Stopped
 
-    def _stop_every_line(self, frame: FrameType | None) -> None:
-        if self.tracing is None:
-            self.tracing = (sys.gettrace(),)
-        while frame is not None and frame not in self.outer:
-            frame.f_trace = self._raise
-            frame = frame.f_back
-        sys.settrace(lambda *_: None)  # calls that begin now are left alone: ours, on the way out, are among them
 
-    def _raise(self, _frame: FrameType, event: str, _argument: Any) -> Any:
-        if self.running and event == "line":
-            raise Stopped
-        return self._raise
+_OURS = (__file__, contextlib.__file__)  # on the way out: not interrupted
 
 
 class _Thrower(_Bound):

@@ -177,13 +177,13 @@ def counting(recorder: Recorder, flash: bool = False) -> Iterator[None]:
             recorder.leave(sys.exc_info()[0] is not None)
 
     with ExitStack() as stack:
-        stack.enter_context(stopped_after(recorder.limits.seconds, lambda: too_slow(recorder)))
         stack.callback(register_module_forward_pre_hook(enter).remove)
         stack.callback(register_module_forward_hook(leave, always_call=True).remove)
         stack.enter_context(_dispatch_mode()(recorder))
         stack.enter_context(_function_mode()(recorder, flash))
         stack.enter_context(_flex_whole())
         stack.enter_context(_eager())
+        stack.enter_context(stopped_after(recorder.limits.seconds, lambda: too_slow(recorder)))  # left first
         yield
 
 
