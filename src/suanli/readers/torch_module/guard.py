@@ -150,6 +150,15 @@ def _unpatch(space: Any, before: dict[str, Any]) -> Iterator[str]:
         if replaced and not _by_torch(new):
             setattr(space, name, old)
             yield f"{space.__name__}.{name}"
+    for name in [name for name in vars(space) if name not in before and _hides(space, name)]:
+        delattr(space, name)
+        yield f"{space.__name__}.{name}"
+
+
+def _hides(space: Any, name: str) -> bool:
+    """Whether a new attribute of a class stands before a function that the class inherits."""
+    inherited = any(callable(vars(base).get(name)) for base in getattr(space, "__mro__", (space,))[1:])
+    return inherited and not name.startswith("__") and not _by_torch(vars(space)[name])
 
 
 def _by_torch(function: Any) -> bool:
