@@ -20,7 +20,7 @@ from suanli.count import count as count_books
 from suanli.errors import Fault, InputError, shown
 from suanli.nouns.result import Result
 from suanli.readers.bounded import within
-from suanli.readers.kinds import KERAS, is_source, is_traced
+from suanli.readers.kinds import JAX, KERAS, is_source, is_traced
 from suanli.units import parse
 
 
@@ -54,7 +54,7 @@ def count(
     >>> count("llama-3.1-8b", seq=8192, phase="train").params.total
     8030261248
     """
-    runs = is_source(model) or is_traced(model, input, trace) or str(model).startswith(KERAS)
+    runs = is_traced(model, input, trace) or (isinstance(model, str) and model.startswith((JAX, KERAS)))
     with within(_seconds(time_limit, runs)):
         return _count(
             model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, dtype=dtype, kv_dtype=kv_dtype,
@@ -126,7 +126,7 @@ def _seconds(given: Any, runs: bool) -> float | None:
     if found > 0 and runs:
         return float(found)
     message = "the time limit is not possible" if found <= 0 else "nothing is run that a time limit could stop"
-    expected = "more than 0 s" if found <= 0 else "a module, a function or a file; or --trace"
+    expected = "more than 0 s" if found <= 0 else "a module or a function; or --trace"
     raise InputError(
         Fault(code="bad_time_limit", message=message, where="--time-limit", got=shown(given), expected=expected)
     )
