@@ -86,7 +86,7 @@ def test_it_is_stopped_on_the_main_thread(code: Callable[[], None]) -> None:
     start = time.monotonic()
     with pytest.raises(TooLongError), stopped_after(0.05, TooLongError):
         code()
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 30  # a moment, but the machine may be busy
 
 
 @pytest.mark.parametrize("code", [spins, turns_it_into_another, swallows_and_ends])

@@ -123,7 +123,7 @@ def deaf_to_everything(self: Any, x: Any) -> Any:
 def test_a_loop_that_does_not_end_is_stopped(then: Any, device: str) -> None:
     start = time.monotonic()
     assert failing(then, time_limit=0.3, device=device).faults[0].code == "too_slow"
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30  # a moment, but the machine may be busy
 
 
 @pytest.mark.parametrize(
