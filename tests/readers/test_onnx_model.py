@@ -273,6 +273,97 @@ def test_cut_off_and_no_model(tmp_path: Path) -> None:
     assert "cannot be opened" in refusal(tmp_path / "none.onnx")
 
 
+def test_values_made_twice(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["b"]), helper.make_node("Exp", ["x"], ["b"])]
+    assert "'b' is made twice" in refusal(save(tmp_path / "m.onnx", nodes, [value("x", [2, 2])], ["b"]))
+
+
+def test_stored_tensors_that_cannot_be(tmp_path: Path) -> None:
+    """All of them in one error."""
+    bad = [
+        onnx.TensorProto(name="a", data_type=FLOAT, dims=[-4, 5]),
+        onnx.TensorProto(name="b", data_type=FLOAT, dims=[2**40, 2**40]),
+        onnx.TensorProto(name="c", data_type=99, dims=[4]),
+    ]
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    path = save(tmp_path / "m.onnx", nodes, [value("x", [2, 3])], ["y"], bad)
+    with pytest.raises(UnreadableFileError) as caught:
+        read_onnx(path, {})
+    assert [(fault.message, fault.got) for fault in caught.value.faults] == [
+        ("a size that cannot be", "[-4, 5]"), ("a size that cannot be", "[1099511627776, 1099511627776]"),
+        ("unknown dtype", "99"),
+    ]  # fmt: skip
+
+
+def test_inputs_too_large_to_be(tmp_path: Path) -> None:
+    nodes = [helper.make_node("MatMul", ["x", "x"], ["y"])]
+    path = save(tmp_path / "m.onnx", nodes, [value("x", [2**40, 2**40])], ["y"])
+    with pytest.raises(InputError, match="input x is too large in --input; got 1099511627776x1099511627776"):
+        read_onnx(path, {})
+
+
+def test_huge_values_are_never_made(tmp_path: Path) -> None:
+    """10⁹ by 10⁹ of a constant: shapes alone."""
+    size = helper.make_tensor("s", INT64, [2], [10**9, 10**9])
+    nodes = [helper.make_node("ConstantOfShape", ["s"], ["c"]), helper.make_node("MatMul", ["c", "c"], ["y"])]
+    found = suanli.count(str(save(tmp_path / "m.onnx", nodes, [value("x", [1])], ["y"], [size])))
+    assert found.flops.model == 2 * 10**27
+
+
+def test_weights_beside_the_file_are_not_asked_for(tmp_path: Path) -> None:
+    """Only their shapes are; where a shape itself is stored outside, what depends on it is listed, no file opened."""
+    outside = onnx.TensorProto(name="w", data_type=FLOAT, dims=[4, 5], data_location=onnx.TensorProto.EXTERNAL)
+    outside.external_data.add(key="location", value="missing.bin")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    found = suanli.count(str(save(tmp_path / "m.onnx", nodes, [value("x", [3, 4])], ["y"], [outside])))
+    assert (found.flops.model, found.params.total) == (120, 20)
+    shape = onnx.TensorProto(name="s", data_type=INT64, dims=[2], data_location=onnx.TensorProto.EXTERNAL)
+    shape.external_data.add(key="location", value="../../../etc/hostname")
+    nodes = [helper.make_node("Reshape", ["x", "s"], ["r"]), helper.make_node("MatMul", ["r", "w"], ["y"])]
+    found = suanli.count(str(save(tmp_path / "m.onnx", nodes, [value("x", [3, 4])], ["y"], [shape, weight("w", 4, 5)])))
+    assert found.lower_bound and found.flops.model == 0
+
+
+def test_an_equation_that_is_none_is_listed(tmp_path: Path) -> None:
+    """Not counted as a product without a sum."""
+    node = helper.make_node("Einsum", ["x", "x"], ["y"], equation="ij,jk->" * 9)
+    graph = read_onnx(save(tmp_path / "m.onnx", [node], [value("x", [4, 4])], ["y"]), {})
+    assert [item.why for item in graph.missing] == ["the equation cannot be read"]
+    assert einsum(" ij , jk -> ik ", [(2, 3), (3, 4)])[1] == 48
+
+
+def calls(name: str, *called: str):
+    """A function of its own domain that calls others one after another."""
+    nodes = [helper.make_node(op, [f"v{i}"], [f"v{i + 1}"], domain="own") for i, op in enumerate(called)]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    return helper.make_function("own", name, ["v0"], [f"v{len(called)}"], nodes, opsets)
+
+
+def test_functions_that_call_themselves(tmp_path: Path) -> None:
+    nodes = [helper.make_node("A", ["x"], ["y"], domain="own")]
+    functions = [calls("A", "B"), calls("B", "A")]
+    path = save(tmp_path / "m.onnx", nodes, [value("x", [2])], ["y"], functions=functions)
+    assert "the function 'A' calls itself" in refusal(path)
+
+
+def test_functions_that_double(tmp_path: Path) -> None:
+    """Thirty of them, each two of the one before: 2³⁰ operations are counted, not made."""
+    functions = [calls("F0", "Relu")] + [calls(f"F{i}", f"F{i - 1}", f"F{i - 1}") for i in range(1, 31)]
+    nodes = [helper.make_node("F30", ["x"], ["y"], domain="own")]
+    path = save(tmp_path / "m.onnx", nodes, [value("x", [2])], ["y"], functions=functions)
+    assert "too many operations" in refusal(path) and "got 1,073,741,824" in refusal(path)
+
+
+def test_a_file_without_opsets(tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [value("x", [3, 4])], [value("y", None)],
+        [weight("w", 4, 5)],
+    )  # fmt: skip
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.ModelProto(graph=graph).SerializeToString())
+    assert "contradict each other" in refusal(path)
+
+
 def test_shapes_that_contradict(tmp_path: Path) -> None:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     path = save(tmp_path / "m.onnx", nodes, [value("x", [2, 3])], ["y"], [weight("w", 4, 3)])

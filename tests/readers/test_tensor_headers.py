@@ -118,6 +118,13 @@ def test_a_header_of_a_gigabyte_is_refused_unread(tmp_path: Path) -> None:
     assert "got 1,000,000,000 bytes; expected at most 100 MB" in refusal(read_safetensors, path)
 
 
+def test_too_many_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("suanli.readers.tensor_headers.MAX_TENSORS", 3)
+    values = {str(i): {"dtype": "F16", "shape": [0], "data_offsets": [0, 0]} for i in range(4)}
+    text = refusal(read_safetensors, write(tmp_path / "m.safetensors", values, 0))
+    assert "too many tensors" in text and "got 4; expected at most 3" in text
+
+
 def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.safetensors")
     assert "not a regular file" in refusal(read_safetensors, tmp_path / "p.safetensors")

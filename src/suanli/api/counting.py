@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,11 @@ from suanli.count import count as count_books
 from suanli.errors import Fault, InputError, shown
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
-from suanli.readers.kinds import is_source, is_traced
+from suanli.readers.bounded import within
+from suanli.readers.kinds import JAX, KERAS, is_source, is_traced
+from suanli.units import parse
+
+WORKLOAD = ("seq", "batch", "phase", "kv_len", "dtype", "kv_dtype", "optimizer", "recompute")
 
 
 def count(
@@ -45,49 +50,66 @@ def count(
     strict: bool = False,
     symbolic: bool = False,
     sweep: str | None = None,
+    time_limit: Any = None,
 ) -> Result:
     """Parameters, FLOPs, MACs and bytes of a model. Raises InputError listing every fault of the request.
 
     A module (`torch:package.module:factory`, or a live one) is run once, on `input`: tensors or a shape like
     `1x3x224x224`. `trace` runs a config or preset too. `strict`: not ok where an operator had no formula.
     `symbolic` adds every quantity as a polynomial in the lengths; `sweep`, like `seq=1024:131072:1024`, its values.
+    `time_limit`: how long a factory or a forward may run, 300 s where not given.
 
     >>> count("llama-3.1-8b", seq=8192, phase="train").params.total
     8030261248
     """
+    typed = {name: value for name, value in locals().items() if name not in ("model", "time_limit", "strict")}
     traced = is_traced(model, input, trace)
-    if (symbolic or sweep is not None) and (traced or is_source(model)):
+    source = is_source(model) and not trace
+    if (symbolic or sweep is not None) and (traced or source):
         raise _no_polynomials(model)
-    typed = {
-        "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
-        "optimizer": optimizer, "recompute": recompute,
-    }  # fmt: skip
-    if is_source(model) and not trace:
-        from suanli.api.sources import count_source  # noqa: PLC0415  loaded where it is needed
+    runs = traced or (isinstance(model, str) and model.startswith((JAX, KERAS)))
+    with within(_seconds(time_limit, runs)):
+        if source:
+            return _of_source(model, typed, strict=strict)
+        return _by_trace(model, typed, strict=strict) if traced else _by_formula(model, typed)
 
-        found = count_source(model, typed, convention, by or "module", input)
-        return replace(found, ok=not (strict and found.result.lower_bound))
-    if traced:
-        from suanli.api.tracing import count_by_trace  # noqa: PLC0415  loaded where it is needed
 
-        named = {**typed, "trainable": trainable, "params": params, "image": image, "frames": frames}
-        return count_by_trace(model, input_=input, typed=named, convention=convention, by=by or "module", strict=strict)
+def _of_source(model: Any, typed: Mapping[str, Any], *, strict: bool) -> Result:
+    """A weight file, a graph, a function of jax or a model of keras."""
+    from suanli.api.sources import count_source  # noqa: PLC0415  loaded where it is needed
+
+    named = {name: typed[name] for name in WORKLOAD}
+    found = count_source(model, named, typed["convention"], typed["by"] or "module", typed["input"])
+    return replace(found, ok=not (strict and found.result.lower_bound))
+
+
+def _by_trace(model: Any, typed: Mapping[str, Any], *, strict: bool) -> Result:
+    from suanli.api.tracing import count_by_trace  # noqa: PLC0415  loaded where it is needed
+
+    named = {name: typed[name] for name in (*WORKLOAD, "trainable", "params", "image", "frames")}
+    return count_by_trace(
+        model, input_=typed["input"], typed=named, convention=typed["convention"], by=typed["by"] or "module",
+        strict=strict,
+    )  # fmt: skip
+
+
+def _by_formula(model: Any, typed: Mapping[str, Any]) -> Result:
     request = Request()
-    arch = read_model_of(request, model, image, frames)
-    rule = read_convention(request, convention)
-    n = request.whole("params", params, kind="count", low=1)
-    lora = request.attempt(lambda: parse_trainable(request.word("trainable", trainable, "all", fold=False)))
-    workload = read_workload(request, arch, typed)
-    swept = _read_sweep(request, sweep, workload)
+    arch = read_model_of(request, model, typed["image"], typed["frames"])
+    rule = read_convention(request, typed["convention"])
+    n = request.whole("params", typed["params"], kind="count", low=1)
+    lora = request.attempt(lambda: parse_trainable(request.word("trainable", typed["trainable"], "all", fold=False)))
+    workload = read_workload(request, arch, {name: typed[name] for name in WORKLOAD})
+    swept = _read_sweep(request, typed["sweep"], workload)
     request.check()
     assert arch is not None and rule is not None and workload is not None
     if lora is not None:
         arch = with_lora(arch, lora)
-    books = count_books(arch, workload, rule, by=by or "module", params=n)
-    if symbolic or swept is not None:
+    books = count_books(arch, workload, rule, by=typed["by"] or "module", params=n)
+    if typed["symbolic"] or swept is not None:
         from suanli.api.sweeping import with_polynomials  # noqa: PLC0415  loaded where it is needed
 
-        books = with_polynomials(books, arch, workload, rule, symbolic=symbolic, sweep=swept)
+        books = with_polynomials(books, arch, workload, rule, symbolic=typed["symbolic"], sweep=swept)
     return Result(
         kind="count",
         inputs={"model": as_asked(model), **request.given, "assumed": request.assumed},
@@ -98,8 +120,8 @@ def count(
         notes=(
             *assumed_line(request),
             *arch.notes,
-            *length_notes(arch, workload, seq),
-            *idle_notes(arch, workload, image=image, kv_len=kv_len, kv_dtype=kv_dtype, frames=frames),
+            *length_notes(arch, workload, typed["seq"]),
+            *idle_notes(arch, workload, **{name: typed[name] for name in ("image", "kv_len", "kv_dtype", "frames")}),
         ),
         asked={"arch": arch, "workload": workload, "convention": rule},
     )
@@ -122,4 +144,18 @@ def _no_polynomials(model: Any) -> InputError:
             got=shown(model),
             hint="Give a preset, a config.json, a hub id or a layer expression, without --trace and --input.",
         )
+    )
+
+
+def _seconds(given: Any, runs: bool) -> float | None:
+    """The bound of a run. Raises InputError where it is none, or where nothing is run."""
+    if given is None:
+        return None
+    found = parse(given, "duration", "--time-limit")
+    if found > 0 and runs:
+        return float(found)
+    message = "the time limit is not possible" if found <= 0 else "nothing is run that a time limit could stop"
+    expected = "more than 0 s" if found <= 0 else "a module or a function; or --trace"
+    raise InputError(
+        Fault(code="bad_time_limit", message=message, where="--time-limit", got=shown(given), expected=expected)
     )

@@ -41,6 +41,10 @@ Input = Annotated[
     ),
 ]
 Trace = Annotated[bool, typer.Option("--trace", help="Run the model once on torch's meta device; no formula of ours.")]
+TimeLimit = Annotated[
+    Text,
+    text_option("--time-limit", "How long a module or a factory may run: 30s, 5min. Default 300 s.", metavar="TIME"),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 where an operator had no formula.")]
 
 Symbolic = Annotated[
@@ -72,6 +76,7 @@ def command(
     strict: Strict = False,
     symbolic: Symbolic = False,
     sweep: Sweep = None,
+    time_limit: TimeLimit = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -85,7 +90,7 @@ def command(
             model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, frames=frames, dtype=dtype,
             kv_dtype=kv_dtype, optimizer=optimizer, recompute=recompute, convention=convention, by=by,
             trainable=trainable, params=params, input=input or None, trace=trace, strict=strict, symbolic=symbolic,
-            sweep=sweep,
+            sweep=sweep, time_limit=time_limit,
         ),
         as_json=json,
         output=output,

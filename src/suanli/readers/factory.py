@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from suanli.errors import ConfigError, Fault, MissingExtraError, nearest_names, shown
+from suanli.errors import ConfigError, Fault, MissingExtraError, SuanliError, nearest_names, shown
+from suanli.readers.bounded import is_interruption, stopped_after, time_limit
 
 _NAMED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -39,8 +40,13 @@ def call_factory(text: str, prefix: str) -> Any:
 def run_theirs(function: Callable[..., Any], what: str, *args: Any, **kwargs: Any) -> Any:
     """Call the user's code; what it raises comes back as one ConfigError."""
     try:
-        return function(*args, **kwargs)
-    except Exception as problem:
+        with stopped_after(time_limit(), lambda: _too_slow(what)):
+            return function(*args, **kwargs)
+    except SuanliError:
+        raise
+    except BaseException as problem:  # sys.exit among them: it is not our command that ends
+        if is_interruption(problem):
+            raise
         fault = Fault(
             code="factory_raised", message=f"{what} raised {type(problem).__name__}", where="MODEL",
             got=shown(str(problem)[:300], 300),
@@ -48,12 +54,27 @@ def run_theirs(function: Callable[..., Any], what: str, *args: Any, **kwargs: An
         raise ConfigError(fault) from problem
 
 
+def _too_slow(what: str) -> ConfigError:
+    """The error of code that passes its time bound."""
+    return ConfigError(
+        Fault(
+            code="too_slow", message=f"{what} still runs after {time_limit():g} s", where="MODEL",
+            hint="Give it more time with --time-limit; check for a loop that does not end.",
+        )
+    )  # fmt: skip
+
+
 def _module(name: str) -> Any:
     try:
-        return importlib.import_module(name)
+        with stopped_after(time_limit(), lambda: _too_slow(f"importing {name}")):
+            return importlib.import_module(name)
     except ModuleNotFoundError as problem:
         _refuse("no_module", f"no module {problem.name}", got=name, hint="Run where it can be imported from.")
-    except Exception as problem:  # whatever the user's module does when imported
+    except SuanliError:
+        raise
+    except BaseException as problem:  # whatever the user's module does when imported
+        if is_interruption(problem):
+            raise
         fault = Fault(
             code="module_raised", message=f"importing {name} raised {type(problem).__name__}", where="MODEL",
             got=shown(str(problem)[:300], 300),

@@ -6,78 +6,17 @@ from collections import ChainMap
 from collections.abc import Iterator
 from functools import cache
 from math import prod
-from pathlib import Path
 from typing import Any
 
-from suanli.errors import shown
 from suanli.nouns.graph import Missing, Stored
 from suanli.nouns.ledger import FORWARD, Op
-from suanli.readers.binary import refuse
+from suanli.readers.onnx_checks import all_initializers, domain_of, subgraphs
 from suanli.readers.onnx_products import NO_FORMULA, PASSIVE_CONTRIB, PRODUCTS, Call, Shape, UnknownShapeError
 from suanli.units import BITS_PER_BYTE
 
-MAX_NODES = 30_000  # of the largest exported models there are a third as many; shapes of these take seconds
-MAX_GRAPHS = 300  # bodies and branches, each of which needs shapes of its own
-MAX_NESTING = 50
 SMALL = 4096  # initializers up to this many elements keep their data: shapes are computed from them
 
-DOMAINS = {"ai.onnx": ""}
 _SMALL_INTS = {"UINT8", "INT8", "UINT4", "INT4", "UINT2", "INT2"}
-
-
-def domain_of(node: Any) -> str:
-    """The domain of an operator, the standard one by its short name."""
-    return str(DOMAINS.get(node.domain, node.domain))
-
-
-def subgraphs(node: Any) -> Iterator[tuple[str, Any]]:
-    """Bodies and branches of a node, by the attribute's name."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.name, attribute.g
-        for graph in attribute.graphs:
-            yield attribute.name, graph
-
-
-def sizes_of(graph: Any) -> tuple[int, int]:
-    """Operations, those of bodies and branches among them, and how many of these there are."""
-    total, graphs, level = 0, 0, [graph]
-    while level and total <= MAX_NODES:
-        total += sum(len(each.node) for each in level)
-        graphs += len(level)
-        level = [inner for each in level for node in each.node for _, inner in subgraphs(node)]
-    return total, graphs
-
-
-def check_order(graph: Any, path: Path, outer: tuple[set[str], ...] = ()) -> None:
-    """Every value is made before it is used. Raises UnreadableFileError for cycles and for values of nowhere."""
-    if len(outer) > MAX_NESTING:
-        refuse(path, "too_deep", "loops and branches are nested too deep")
-    known = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    known |= {tensor.values.name for tensor in graph.sparse_initializer}
-    reach = (known, *outer)  # not one set: a graph of many branches would copy it for each
-    made = {name for node in graph.node for name in node.output if name}
-    for node in graph.node:
-        for name in node.input:
-            if name and not any(name in names for names in reach):
-                what = (
-                    "is used before it is made: the graph has a cycle or is not sorted"
-                    if name in made
-                    else "is made nowhere"
-                )
-                code = "cycle" if name in made else "unknown_value"
-                refuse(path, code, f"{shown(name)} {what}", got=f"{node.op_type} {shown(node.name)}")
-        for _, inner in subgraphs(node):
-            check_order(inner, path, reach)
-        known.update(node.output)
-
-
-def all_initializers(graph: Any) -> Iterator[Any]:
-    """Stored tensors of a graph and of those inside it."""
-    yield from graph.initializer
-    for node in graph.node:
-        for _, inner in subgraphs(node):
-            yield from all_initializers(inner)
 
 
 def stored_weights(graph: Any) -> dict[str, Stored]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from suanli.errors import Fault, FaultList, InputError, UnreadableFileError, nea
 from suanli.nouns.graph import Graph
 from suanli.readers.binary import opened, refuse
 from suanli.readers.factory import missing_extra
-from suanli.readers.onnx_graph import MAX_GRAPHS, MAX_NODES, Walk, check_order, sizes_of, stored_weights, strip_weights
+from suanli.readers.onnx_checks import MAX_ELEMENTS, check_model
+from suanli.readers.onnx_graph import Walk, stored_weights, strip_weights
 from suanli.units import GIGA
 
 MAX_FILE = 2 * GIGA  # protobuf's own bound
@@ -35,26 +37,22 @@ def read_onnx(path: Path, inputs: Mapping[str, Any]) -> Graph:
     except ImportError as problem:
         raise missing_extra("onnx", "an ONNX file") from problem
     model = _parsed(path, onnx)
-    if not model.graph.node:
-        refuse(path, "not_onnx", "the file holds no operations", hint="Is it an ONNX model, and whole?")
-    nodes, graphs = sizes_of(model.graph)
-    if nodes > MAX_NODES:
-        refuse(path, "too_many_nodes", "too many operations", got=f"{nodes:,}", expected=f"at most {MAX_NODES:,}")
-    if graphs > MAX_GRAPHS:
-        refuse(path, "too_many_graphs", "too many loops and branches", got=f"{graphs:,}", expected=f"≤ {MAX_GRAPHS}")
-    check_order(model.graph, path)
+    nodes = check_model(model, path)
     stored = stored_weights(model.graph)
     params = sum(entry.elements for entry in stored.values())
     strip_weights(model.graph)
     if model.functions:
-        model = inliner.inline_local_functions(model)
+        try:
+            model = inliner.inline_local_functions(model)
+        except (RuntimeError, ValueError, onnx.checker.ValidationError) as problem:
+            _refuse_shapes(path, problem, "the model's own functions cannot be unfolded")
     _bind(model.graph, inputs)
     walk = Walk(model)
     try:
         walk.graph(model.graph, "", 1, ChainMap())
     except RecursionError:
         refuse(path, "too_deep", "loops and branches are nested too deep")
-    except (RuntimeError, ValueError) as problem:  # what onnx raises where shapes contradict each other
+    except (RuntimeError, ValueError, onnx.shape_inference.InferenceError) as problem:  # shapes that contradict
         _refuse_shapes(path, problem)
     return Graph(
         name=path.stem,
@@ -85,11 +83,13 @@ def _parsed(path: Path, onnx: Any) -> Any:
     return model
 
 
-def _refuse_shapes(path: Path, problem: Exception) -> None:
+def _refuse_shapes(
+    path: Path, problem: Exception, message: str = "the shapes of the model contradict each other"
+) -> None:
     text = " ".join(str(problem).split())[:300]
     fault = Fault(
         code="bad_shapes",
-        message="the shapes of the model contradict each other",
+        message=message,
         where=str(path),
         got=shown(text, 300),
     )
@@ -112,6 +112,10 @@ def _bind(graph: Any, given: Mapping[str, Any]) -> None:
             faults.add(code="bad_input", message=f"{name} is an input", where="--input", expected=f"{name}:1x3x224x224")
     for value in free:
         _bind_input(value, given.get(value.name), sizes, faults)
+        dims = value.type.tensor_type.shape.dim
+        if prod(dim.dim_value for dim in dims) >= MAX_ELEMENTS:
+            got = "x".join(str(dim.dim_value) for dim in dims)
+            faults.add(code="too_large", message=f"input {value.name} is too large", where="--input", got=got)
     faults.raise_if_any()
     for value in (*graph.output, *graph.value_info):  # inferred anew with the sizes that are known now
         if value.type.HasField("tensor_type"):

@@ -5,6 +5,7 @@ Operators: https://onnx.ai/onnx/operators, and for `com.microsoft` docs/ContribO
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -179,8 +180,14 @@ def _einsum(call: Call) -> Product:
     return einsum(equation, shapes)
 
 
+_EQUATION = re.compile(r"[A-Za-z.,]+(->[A-Za-z.]*)?")
+
+
 def einsum(equation: str, shapes: list[Shape]) -> Product:
     """Products of an einsum, left to right; one without a sum is elementwise. Raises UnknownShapeError."""
+    equation = equation.replace(" ", "")
+    if not _EQUATION.fullmatch(equation):
+        raise UnknownShapeError("the equation cannot be read")
     terms, arrow, result = equation.partition("->")
     named = [_labelled(term, shape) for term, shape in zip(terms.split(","), shapes, strict=False)]
     if len(named) != len(shapes) or len(terms.split(",")) != len(shapes):

@@ -22,6 +22,7 @@ from suanli.units import BITS_PER_BYTE, MEGA
 
 LENGTH_BYTES = 8
 MAX_NAME = 1_000
+MAX_TENSORS = 250_000  # of one file; the largest models in many have half as many
 MAX_RANK = 64
 MAX_ELEMENTS = 2**63
 
@@ -90,6 +91,8 @@ def _checked(path: Path, values: dict[str, Any], room: int) -> tuple[tuple[Tenso
     if not isinstance(metadata, dict):
         faults.add("bad_metadata", "the metadata are no object", "__metadata__", got=type(metadata).__name__)
         metadata = {}
+    if len(values) > MAX_TENSORS:
+        refuse(path, "too_many", "too many tensors", got=f"{len(values):,}", expected=f"at most {MAX_TENSORS:,}")
     found: list[Tensor] = []
     spans: list[tuple[int, int, str]] = []
     for name, entry in values.items():

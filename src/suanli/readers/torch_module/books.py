@@ -168,7 +168,8 @@ def units_of(inputs: Any) -> tuple[int, str]:
 
 def _all_tensors(value: Any) -> Iterator[Any]:
     if hasattr(value, "layout"):
-        yield value
+        if not value.is_nested:  # sequences of several lengths: no one shape
+            yield value
     elif isinstance(value, dict):
         for item in value.values():
             yield from _all_tensors(item)

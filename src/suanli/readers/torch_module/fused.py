@@ -12,7 +12,8 @@ from typing import Any
 from suanli.formulas import counting, operators
 from suanli.readers.torch_module import recurrent
 from suanli.readers.torch_module.masks import batch_heads, dense_pairs
-from suanli.readers.torch_module.operators import Cost, attention_backward_cost, attention_cost, cost
+from suanli.readers.torch_module.operators import attention_backward_cost, attention_cost
+from suanli.readers.torch_module.products import Cost, cost
 from suanli.readers.torch_module.recorder import Recorder
 
 Tensors = tuple[Any, ...]

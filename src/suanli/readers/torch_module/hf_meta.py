@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from suanli.errors import ConfigError, Fault, InputError, MissingExtraError, nearest_names, shown
+from suanli.readers import bounded
 from suanli.readers.torch_module.books import Traced
 from suanli.readers.torch_module.load import DTYPES, import_torch, read_inputs, shorten
 from suanli.readers.torch_module.trace import ModuleError, Options, trace_copy
@@ -45,7 +46,7 @@ def import_transformers() -> Any:
 def trace_config(
     config: Mapping[str, Any], *, seq: int | None = None, batch: int = 1, train: bool = False, inputs: Any = None,
     head: str | None = None, dtype: str = "bfloat16", whole: bool = True, checkpointing: bool = False,
-    flash: bool = False, time_limit: float = 300.0, where: str = "config",
+    flash: bool = False, time_limit: float | None = None, where: str = "config",
 ) -> Traced:  # fmt: skip
     """Count a config by running transformers' own model of it on the meta device.
 
@@ -56,7 +57,7 @@ def trace_config(
     import_transformers()
     wanted = {
         "seq": seq, "batch": batch, "train": train, "inputs": inputs, "whole": whole, "checkpointing": checkpointing,
-        "flash": flash, "time_limit": time_limit,
+        "flash": flash, "time_limit": bounded.time_limit() if time_limit is None else time_limit,
     }  # fmt: skip
     try:
         return _trace_model(build_model(config, head=head, dtype=dtype, where=where), **wanted)

@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from suanli.errors import Fault, InputError, MissingExtraError, nearest_names, shown
+from suanli.errors import Fault, InputError, MissingExtraError, SuanliError, nearest_names, shown
+from suanli.readers.bounded import is_interruption, stopped_after, time_limit
 from suanli.readers.kinds import TORCH, is_module
+from suanli.readers.torch_module.masks import MAX_VALUES, VALUES
 
 PREFIX = TORCH
 _FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -78,8 +80,13 @@ def _here_importable() -> Iterator[None]:
 
 def _imported(package: str, text: str, where: str) -> Any:
     try:
-        return importlib.import_module(package)
-    except Exception as problem:
+        with stopped_after(time_limit(), lambda: _too_slow(text, where)):
+            return importlib.import_module(package)
+    except SuanliError:
+        raise
+    except BaseException as problem:
+        if is_interruption(problem):
+            raise
         raise _bad_factory(
             text, where, f"{package} cannot be imported: {type(problem).__name__}: {shorten(problem)}",
             hint="The package must be importable from the working folder or installed.",
@@ -106,15 +113,31 @@ def _made(factory: Any, text: str, where: str) -> Any:
         raise _bad_factory(text, where, "the name is no factory", got=type(factory).__name__, expected="a callable")
     torch = import_torch()
     try:
-        with torch.device("meta"):
+        with stopped_after(time_limit(), lambda: _too_slow(text, where)), torch.device("meta"):
             return factory()
-    except Exception as problem:
+    except SuanliError:
+        raise
+    except BaseException as problem:
+        if is_interruption(problem):
+            raise
         if not looks_meta(problem):
             raise _failed_factory(text, where, problem) from problem
     try:
-        return factory()
-    except Exception as problem:
+        with stopped_after(time_limit(), lambda: _too_slow(text, where)):
+            return factory()
+    except SuanliError:
+        raise
+    except BaseException as problem:  # sys.exit among them
+        if is_interruption(problem):
+            raise
         raise _failed_factory(text, where, problem) from problem
+
+
+def _too_slow(text: str, where: str) -> InputError:
+    return _bad_factory(
+        text, where, f"the factory still runs after {time_limit():g} s",
+        hint="Give it more time with --time-limit; check for a loop that does not end.",
+    )  # fmt: skip
 
 
 def looks_meta(problem: BaseException) -> bool:
@@ -125,11 +148,12 @@ def looks_meta(problem: BaseException) -> bool:
 
 _META_SIGNS = (
     "meta tensor", "meta device", "datadependent", "data-dependent", "on meta", "'meta'", "same device",
-    "data-independent", "_local_scalar_dense", "dynamicoutputshape", "backend: meta", "device meta",
+    "data-independent", "_local_scalar_dense", "dynamicoutputshape", "backend: meta", "device meta", "meta' backend",
+    "sparse meta", "find the fake impl", "torchscript interpreter", "type for autocast",
 )  # fmt: skip
 
 
-def _failed_factory(text: str, where: str, problem: Exception) -> InputError:
+def _failed_factory(text: str, where: str, problem: BaseException) -> InputError:
     return _bad_factory(text, where, f"the factory fails: {type(problem).__name__}: {shorten(problem)}")
 
 
@@ -228,7 +252,7 @@ def copied(module: Any, device: str | None) -> Any:
             if _is_tensor(value) and id(value) not in memo and not value.is_leaf:
                 memo[id(vars(child)[name])] = value.detach()
     try:
-        return copy.deepcopy(module, memo)
+        return _uncompiled(copy.deepcopy(module, memo))
     except InputError:
         raise
     except Exception as problem:
@@ -240,6 +264,21 @@ def copied(module: Any, device: str | None) -> Any:
                 hint="A trace runs on a copy, so that nothing of yours changes; give a factory: torch:pkg.mod:f.",
             )
         ) from problem
+
+
+def _uncompiled(module: Any) -> Any:
+    """A copy with every compiled module replaced by the one it was compiled from: a trace runs what was written."""
+    for child in module.modules():
+        if getattr(child, "_compiled_call_impl", None) is not None:
+            child._compiled_call_impl = None
+        for name, inner in list(child._modules.items()):
+            if inner is not None and _is_compiled(inner):
+                child._modules[name] = inner._orig_mod
+    return module._orig_mod if _is_compiled(module) else module
+
+
+def _is_compiled(module: Any) -> bool:
+    return type(module).__name__ == "OptimizedModule" and "_orig_mod" in module._modules
 
 
 def _is_tensor(value: Any) -> bool:
@@ -279,6 +318,7 @@ def moved_inputs(value: Any, device: str) -> Any:
             moved = torch.zeros(value.shape, dtype=value.dtype, device=device)
         else:
             moved = value.detach().to(device)
+            _remember(moved, value)
         return moved.requires_grad_(True) if value.requires_grad else moved
     if isinstance(value, dict):
         return {key: moved_inputs(item, device) for key, item in value.items()}
@@ -287,6 +327,14 @@ def moved_inputs(value: Any, device: str) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(moved_inputs(item, device) for item in value)
     return value
+
+
+def _remember(moved: Any, value: Any) -> None:
+    """A list of whole numbers, as offsets are, is kept beside its meta tensor."""
+    whole = not value.dtype.is_floating_point and not value.dtype.is_complex
+    short = value.dim() == 1 and value.numel() <= MAX_VALUES
+    if moved.device.type == "meta" and whole and short:
+        setattr(moved, VALUES, value.tolist())
 
 
 def _moved_named(value: Any, device: str) -> Any:

@@ -42,14 +42,25 @@ def dense_pairs(batch: int, queries: int, keys: int, causal: bool, aligned_last:
 
 
 def lengths(offsets: Any) -> list[int] | None:
-    """Lengths of packed sequences, None where their offsets hold no values (the meta device)."""
-    if offsets is None or offsets.device.type == "meta":
+    """Lengths of packed sequences, None where their offsets hold no values (the meta device).
+
+    Offsets that were an input of the module are remembered beside the meta tensor that stands for them.
+    """
+    if offsets is None:
         return None
-    return [b - a for a, b in pairwise(offsets.tolist())]
+    known = getattr(offsets, VALUES, None)
+    if known is None and offsets.device.type != "meta":
+        known = offsets.tolist()
+    return None if known is None else [b - a for a, b in pairwise(known)]
+
+
+VALUES = "suanli_values"  # attribute of a meta tensor: the whole numbers it stands for
+MAX_VALUES = 65_536
 
 
 _OFFSETS = (
-    ("cum_seq_q", "cum_seq_k"), ("cu_seqlens_q", "cu_seqlens_k"), ("cu_seqlens_q_", "cu_seqlens_k_"),
+    ("cum_seq_q", "cum_seq_k"), ("cu_seq_q", "cu_seq_k"), ("cu_seqlens_q", "cu_seqlens_k"),
+    ("cu_seqlens_q_", "cu_seqlens_k_"),
 )  # fmt: skip
 _LONGEST = (("max_q", "max_k"), ("max_seqlen_q", "max_seqlen_k"))
 
@@ -61,7 +72,8 @@ def _first(at: Mapping[str, Any], names: Sequence[tuple[str, str]], side: int) -
 def packed_pairs(at: Mapping[str, Any], query: Any, key: Any) -> Pairs:
     """Pairs of [B, T, H, d] tensors, or of sequences packed one after another with offsets.
 
-    Offsets without values are taken as sequences of the greatest length, as far as the positions reach.
+    Offsets without values are taken as sequences of the greatest length, as many as the positions fill, and one of
+    the rest: no lengths have more pairs.
     """
     causal = bool(at.get("is_causal", at.get("causal", at.get("custom_mask_type", 0))))
     offsets = [_first(at, _OFFSETS, side) for side in (0, 1)]
@@ -78,5 +90,8 @@ def _longest_pairs(at: Mapping[str, Any], query: Any, key: Any, offsets: list[An
     count = next(each.shape[0] - 1 for each in offsets if each is not None)
     positions = [prod(tensor.shape[:-2]) for tensor in (query, key)]
     most = [int(_first(at, _LONGEST, side) or -(-positions[side] // max(count, 1))) for side in (0, 1)]
-    whole = min(count, -(-positions[0] // max(most[0], 1)))
-    return dense_pairs(whole, most[0], most[1], causal, True)
+    whole = min(count, *(positions[side] // max(most[side], 1) for side in (0, 1)))
+    every = dense_pairs(whole, most[0], most[1], causal, True)
+    left = [min(positions[side] - whole * most[side], most[side]) if whole < count else 0 for side in (0, 1)]
+    rest = dense_pairs(1, left[0], left[1], causal, True) if all(left) else Pairs(0, 0)
+    return Pairs(every.every + rest.every, every.left + rest.left)

@@ -5,20 +5,26 @@ Both are torch's own public means; nothing is patched, and leaving the context l
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from math import prod
 from typing import Any
 
-from suanli.errors import Fault, InputError
+from suanli.readers.bounded import stopped_after
 from suanli.readers.torch_module import fused, higher_order
+from suanli.readers.torch_module.memory import refuse_huge
 from suanli.readers.torch_module.recorder import Recorder, too_slow
-from suanli.units import MEGA
+
+
+@cache
+def warm_up() -> None:
+    """What torch loads with its first operator on the meta device, a second's work, is loaded before the clock runs."""
+    import torch  # noqa: PLC0415
+
+    torch.addmm(*(torch.empty(1, 1, device="meta") for _ in range(3)))
 
 
 @cache
@@ -43,7 +49,7 @@ def _dispatch_mode() -> Any:
                 return NotImplemented  # a subclass says what it is made of, and its parts come here
             if not hasattr(func, "_schema"):
                 return higher_order.run(self.recorder, func, args, kwargs)
-            if _decomposes(func):
+            if _decomposes(func) and not any(each.is_nested for each in _tensors(args)):
                 with self:
                     out = func.decompose(*args, **kwargs)
                 if out is not NotImplemented:
@@ -62,20 +68,23 @@ def _is_fake(kind: Any) -> bool:
 
 def _decomposes(func: Any) -> bool:
     """Whether an operator that arrives whole (in inference mode) is made of others and has no formula of its own."""
-    from suanli.readers.torch_module.operators import COSTS  # noqa: PLC0415
+    from suanli.readers.torch_module.operators import cost_of  # noqa: PLC0415
 
-    return func._schema.name not in COSTS and func._can_decompose() and not func._schema.name.startswith("prim")
+    return cost_of(func._schema.name) is None and func._can_decompose() and not func._schema.name.startswith("prim")
 
 
 def _call(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     tensors = list(_tensors(args)) + list(_tensors(tuple(kwargs.values())))
-    if recorder.limits.tensor_bytes is not None:
+    held = recorder.held
+    if held is not None:
         refuse_huge(recorder, func, args, tensors)
     if recorder.answers is not None and func._schema.name == "aten::_local_scalar_dense":
         return recorder.answers.answer(func, args)
     out = func(*args, **kwargs)
     if recorder.answers is not None:
         recorder.answers.watch(func, args, out)
+    if held is not None:
+        held.add(out, recorder)
     recorder.record(func, lambda: named_arguments(func, args, kwargs), tensors, out)
     return out
 
@@ -93,51 +102,6 @@ def named_arguments(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     schema = func._schema.arguments
     found = {each.name: each.default_value for each in schema if each.has_default_value()}
     return found | {each.name: value for each, value in zip(schema, args, strict=False)} | dict(kwargs)
-
-
-def refuse_huge(recorder: Recorder, func: Any, args: Any, tensors: list[Any]) -> None:
-    """Raise before a tensor is made that passes the bound: of a given size, broadcast, or expanded and copied."""
-    name = func._schema.name.partition("::")[2]
-    if name in ("expand", "view", "as_strided", "broadcast_to", "_unsafe_view", "permute", "transpose", "detach"):
-        return
-    widths = [tensor.element_size() for tensor in tensors] or [4]
-    elements = max((tensor.numel() for tensor in tensors), default=0)
-    sizes = [value for value in args if isinstance(value, list | tuple) and value and isinstance(value[0], int)]
-    if name.startswith(("empty", "zeros", "ones", "full", "rand", "new_", "randn")) and sizes:
-        elements = max(elements, prod(sizes[0]))
-    if name == "repeat" and sizes:
-        elements = max(elements, tensors[0].numel() * prod(sizes[0]))
-    if _is_pointwise(func) and len(tensors) > 1:
-        elements = max(elements, _broadcast(tensors))
-    if name in ("bmm", "mm") and len(tensors) > 1:
-        elements = max(elements, prod(tensors[0].shape[:-1]) * tensors[1].shape[-1])
-    bound = recorder.limits.tensor_bytes or 0
-    if elements * max(widths) > bound:
-        raise too_large(elements * max(widths), bound, recorder.path)
-
-
-def _is_pointwise(func: Any) -> bool:
-    return any("pointwise" in str(tag) for tag in func.tags)
-
-
-def _broadcast(tensors: list[Any]) -> int:
-    rank = max(tensor.dim() for tensor in tensors)
-    shapes = [(1,) * (rank - tensor.dim()) + tuple(tensor.shape) for tensor in tensors]
-    return prod(max(sizes) for sizes in zip(*shapes, strict=True)) if rank else 1
-
-
-def too_large(size: int, bound: int, path: str) -> InputError:
-    """The error of memory that would pass the bound."""
-    return InputError(
-        Fault(
-            code="too_large",
-            message="the module asks for too much memory",
-            where=f"module {path or '(root)'}",
-            got=f"{size // MEGA:,} MB",
-            expected=f"at most {bound // MEGA:,} MB outside the meta device",
-            hint="Trace it on the meta device (device='meta'), where memory costs nothing.",
-        )
-    )
 
 
 @cache
@@ -218,7 +182,20 @@ def counting(recorder: Recorder, flash: bool = False) -> Iterator[None]:
         stack.enter_context(_dispatch_mode()(recorder))
         stack.enter_context(_function_mode()(recorder, flash))
         stack.enter_context(_flex_whole())
-        stack.enter_context(_stopped_after(recorder))
+        stack.enter_context(_eager())
+        stack.enter_context(stopped_after(recorder.limits.seconds, lambda: too_slow(recorder)))  # left first
+        yield
+
+
+@contextmanager
+def _eager() -> Iterator[None]:
+    """Compiled functions run as they are written: torch's own switch, where its compiler is loaded."""
+    import torch  # noqa: PLC0415
+
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
         yield
 
 
@@ -238,41 +215,3 @@ def _flex_whole() -> Iterator[None]:
 
 
 _FLEX_SWITCH = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
-
-
-# --- a bound on time ----------------------------------------------------------------------------------------------
-
-
-class _Stopped(BaseException):
-    """Thrown into a thread that passes its bound; no `except Exception` of the module can swallow it."""
-
-
-@contextmanager
-def _stopped_after(recorder: Recorder) -> Iterator[None]:
-    """Stop this thread's Python code when the time is over, even in a loop that calls nothing of torch."""
-    thread, lock, running = threading.get_ident(), threading.Lock(), [True]
-
-    def stop() -> None:
-        with lock:
-            if running[0]:
-                _throw(thread, _Stopped)
-
-    timer = threading.Timer(recorder.limits.seconds + GRACE, stop)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except _Stopped:
-        raise too_slow(recorder.limits.seconds, recorder.path) from None
-    finally:
-        with lock:
-            running[0] = False
-        timer.cancel()
-
-
-GRACE = 0.25  # seconds in which the checks at every operator come first
-
-
-def _throw(thread: int, error: type[BaseException]) -> None:
-    set_error: Callable[..., int] = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    set_error(ctypes.c_ulong(thread), ctypes.py_object(error))

@@ -6,137 +6,16 @@ their shape, dtype and layout only, so the answer is the same on every device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 from suanli.formulas import counting, operators
+from suanli.readers.torch_module import products as of
 from suanli.readers.torch_module import recurrent
 from suanli.readers.torch_module.masks import Pairs, batch_heads, dense_pairs, packed_pairs
-
-Named = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """FLOPs of one call: `flops` over every pair, `masked` over the pairs the mask leaves (the same elsewhere).
-
-    `extra` and `extra_masked` are what the kernel executes beyond what the model needs.
-    """
-
-    kind: str
-    formula: str
-    flops: int
-    masked: int
-    extra: int = 0
-    extra_masked: int = 0
-    backward: bool = False
-
-
-def cost(kind: str, formula: Callable[..., int], *values: int, backward: bool = False) -> Cost:
-    """The cost of a call whose formula has these arguments."""
-    flops = formula(*values)
-    return Cost(kind, formula.__name__, flops, flops, backward=backward)
-
-
-# --- matrix products ----------------------------------------------------------------------------------------------
-
-
-def _is_sparse(tensor: Any) -> bool:
-    return "sparse" in str(tensor.layout)
-
-
-def product_cost(left: Any, right: Any, kind: str = "linear") -> Cost:
-    """[…, T, I] by […, I, O]: plain, complex or sparse."""
-    for sparse, other, inner in ((left, right, -2), (right, left, -1)):
-        if _is_sparse(sparse):
-            columns = other.shape[-1] if inner == -2 else prod(other.shape[:-1])
-            return cost("sparse", operators.sparse_product_flops, _stored(sparse), columns)
-    columns = right.shape[-1] if right.dim() > 1 else 1
-    rows = prod(left.shape[:-1]) if left.dim() > 1 else 1
-    formula = operators.complex_linear_flops if left.dtype.is_complex else counting.linear_flops
-    return cost(kind, formula, rows, left.shape[-1], columns)
-
-
-def _stored(sparse: Any) -> int:
-    """Elements a sparse tensor stores: values, blocks counted whole."""
-    return int(sparse.values().numel()) if "coo" not in str(sparse.layout) else int(sparse._values().numel())
-
-
-def _two(left: str, right: str, kind: str = "linear") -> Callable[[Named, Any], Cost]:
-    return lambda at, _: product_cost(at[left], at[right], kind)
-
-
-def _linear(at: Named, _: Any) -> Cost:
-    """x by the transpose of a weight of [O, I], or of [I]."""
-    x, weight = at["input"], at["weight"]
-    if _is_sparse(weight):
-        return cost("sparse", operators.sparse_product_flops, _stored(weight), prod(x.shape[:-1]))
-    outputs = weight.shape[0] if weight.dim() > 1 else 1
-    formula = operators.complex_linear_flops if x.dtype.is_complex else counting.linear_flops
-    return cost("linear", formula, prod(x.shape[:-1]), x.shape[-1], outputs)
-
-
-def by_output(first: str) -> Callable[[Named, Any], Cost]:
-    """Packed weights: inputs from the argument, outputs from the result."""
-
-    def found(at: Named, out: Any) -> Cost:
-        x, result = at[first], out[0] if isinstance(out, tuple | list) else out
-        return cost("linear", counting.linear_flops, prod(x.shape[:-1]), x.shape[-1], result.shape[-1])
-
-    return found
-
-
-def _semi_structured(at: Named, _: Any) -> Cost:
-    """Half of a 2:4 sparse matrix is stored, but it stands for the whole; the dense side says how wide it is."""
-    x, weight = at.get("input", at.get("mat2")), at.get("weight", at.get("mat1"))
-    if "input" in at:
-        return cost("linear", counting.linear_flops, prod(x.shape[:-1]), x.shape[-1], weight.shape[0])
-    return cost("linear", counting.linear_flops, weight.shape[0], x.shape[-2], x.shape[-1])
-
-
-def _grouped(at: Named, _: Any) -> Cost:
-    """Groups of rows by their own matrices (2-D by 3-D), or groups of inner columns summed apart (2-D by 2-D)."""
-    left, right = at["self"], at["mat2"]
-    if left.dim() == 2 and right.dim() == 3:
-        return cost("experts", counting.linear_flops, left.shape[0], left.shape[1], right.shape[2])
-    if left.dim() == 3 and right.dim() == 2:
-        return cost("experts", counting.linear_flops, left.shape[1], left.shape[2], right.shape[1])
-    if left.dim() == 3:
-        return cost("experts", counting.linear_flops, left.shape[0] * left.shape[1], left.shape[2], right.shape[2])
-    return cost("experts", counting.linear_flops, left.shape[0], left.shape[1], right.shape[1])
-
-
-def _vectors(at: Named, _: Any) -> Cost:
-    x = at["self"]
-    formula = operators.complex_linear_flops if x.dtype.is_complex else counting.linear_flops
-    return cost("matmul", formula, 1, x.numel(), 1)
-
-
-def _trilinear(at: Named, _: Any) -> Cost:
-    """Three tensors, unsqueezed and contracted pairwise; what only the third has is not in the first product."""
-    expands = [set(at[f"expand{i}"]) for i in (1, 2, 3)]
-    tensors = [at[f"i{i}"] for i in (1, 2, 3)]
-    rank = tensors[0].dim() + len(expands[0])
-    sizes = [_unsqueezed(tensor.shape, expand, rank) for tensor, expand in zip(tensors, expands, strict=True)]
-    summed = set(at["sumdim"])
-    early = {dim for dim in summed if dim in expands[2]}
-    first = [max(sizes[0][dim], sizes[1][dim]) for dim in range(rank)]
-    kept = [1 if dim in early else first[dim] for dim in range(rank)]
-    second = [max(kept[dim], sizes[2][dim]) for dim in range(rank)]
-    return cost(
-        "linear",
-        operators.trilinear_flops,
-        prod(first) if early else 0,
-        prod(second) if summed - early else 0,
-    )
-
-
-def _unsqueezed(shape: Sequence[int], expand: set[int], rank: int) -> list[int]:
-    rest = iter(shape)
-    return [1 if dim in expand else next(rest) for dim in range(rank)]
-
+from suanli.readers.torch_module.products import Cost, Named, by_output, cost, two
 
 # --- convolutions -------------------------------------------------------------------------------------------------
 
@@ -176,6 +55,12 @@ def _complex_conv(x: Any, kind: str, formula: Callable[..., int], *values: int, 
 
 def _conv_transposed(at: Named, out: Any) -> Cost:
     return _conv({**at, "transposed": True}, out)
+
+
+def _conv_time_first(at: Named, out: Any) -> Cost:
+    """[T, B, C_in] by a kernel of [K, C_in, C_out]."""
+    kernel, wide, outer = at["weight"].shape
+    return cost("conv", counting.conv_flops, out.shape[1], out.shape[0], wide, outer, 1, kernel)
 
 
 def _conv_backward(at: Named, _: Any) -> Cost:
@@ -282,6 +167,12 @@ def _distances(at: Named, _: Any) -> Cost:
     return cost("distance", operators.distance_flops, *values, backward="grad" in at)
 
 
+def _own_distances(at: Named, _: Any) -> Cost:
+    """Every two rows of one set, once."""
+    rows, dim = at["self"].shape
+    return cost("distance", operators.distance_flops, 1, rows * (rows - 1) // 2, 1, dim, backward="grad" in at)
+
+
 def _triangular(at: Named, _: Any) -> Cost:
     """AX = B, or XA = B where A stands on the right."""
     triangle, known = (at["self"], at["B"]) if "B" in at else (at["A"], at["self"])
@@ -296,6 +187,27 @@ def _recurrent(at: Named, out: Any) -> Cost:
     return cost("recurrent", counting.recurrent_flops, *recurrent.forward_arguments(call))
 
 
+def _quantized_stack(at: Named, _: Any) -> Cost:
+    """A dynamically quantised LSTM or GRU: weights are packed, widths those of its input and state."""
+    x, first = at.get("input", at.get("data")), at["hx"][0] if isinstance(at["hx"], list | tuple) else at["hx"]
+    hidden, directions = first.shape[-1], 2 if at["bidirectional"] else 1
+    widths = [x.shape[-1]] + [directions * hidden] * (at["num_layers"] - 1)
+    gates = recurrent.GATES[at["operator"]]
+    values: tuple[Any, ...] = (prod(x.shape[:-1]), directions, widths, gates, hidden, hidden, 0)
+    return cost("recurrent", counting.recurrent_flops, *values)
+
+
+def _quantized_cell(at: Named, _: Any) -> Cost:
+    """One step of a quantised cell."""
+    x, first = at["input"], at["hx"][0] if isinstance(at["hx"], list | tuple) else at["hx"]
+    gates = next(gates for name, gates in _CELL_GATES.items() if name in at["operator"])
+    values: tuple[Any, ...] = (prod(x.shape[:-1]), 1, [x.shape[-1]], gates, first.shape[-1], first.shape[-1], 0)
+    return cost("recurrent", counting.recurrent_flops, *values)
+
+
+_CELL_GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+
+
 def _recurrent_backward(at: Named, out: Any) -> Cost:
     """What the fused kernel's backward has to give: every gradient, at every position but the first."""
     call = recurrent.read_call(at, out)
@@ -306,37 +218,41 @@ def _recurrent_backward(at: Named, out: Any) -> Cost:
 CostOf = Callable[[Named, Any], Cost]
 
 _LINEAR: dict[str, CostOf] = {
-    "mm": _two("self", "mat2"), "_int_mm": _two("self", "mat2"), "_scaled_mm": _two("self", "mat2"),
-    "_scaled_mm_v2": _two("self", "mat2"), "_sparse_mm": _two("sparse", "dense"),
-    "_sparse_sparse_matmul": _two("self", "other"), "addmm": _two("mat1", "mat2"),
-    "_addmm_activation": _two("mat1", "mat2"), "_sparse_addmm": _two("mat1", "mat2"),
-    "sparse_sampled_addmm": _two("mat1", "mat2"), "sspaddmm": _two("mat1", "mat2"), "hspmm": _two("mat1", "mat2"),
-    "linear": _linear, "mkldnn_linear": _linear, "_mkl_linear": _linear,
-    "_sparse_semi_structured_linear": _semi_structured, "_sparse_semi_structured_mm": _semi_structured,
-    "_sparse_semi_structured_addmm": _semi_structured, "_cslt_sparse_mm": by_output("dense_B"),
+    "mm": two("self", "mat2"), "_int_mm": two("self", "mat2"), "_scaled_mm": two("self", "mat2"),
+    "_scaled_mm_v2": two("self", "mat2"), "_sparse_mm": two("sparse", "dense"),
+    "_sparse_sparse_matmul": two("self", "other"), "addmm": two("mat1", "mat2"),
+    "_addmm_activation": two("mat1", "mat2"), "_sparse_addmm": two("mat1", "mat2"),
+    "sparse_sampled_addmm": of.sampled, "_sparse_mm_reduce_impl": of.reduced,
+    "_sparse_mm_reduce_impl_backward": of.reduced_backward, "sspaddmm": two("mat1", "mat2"),
+    "hspmm": two("mat1", "mat2"),
+    "linear": of.linear, "mkldnn_linear": of.linear,
+    "_sparse_semi_structured_linear": of.semi_structured, "_sparse_semi_structured_mm": of.semi_structured,
+    "_sparse_semi_structured_addmm": of.semi_structured, "_cslt_sparse_mm": by_output("dense_B"),
     "_weight_int8pack_mm": by_output("self"), "_weight_int4pack_mm": by_output("self"),
     "_weight_int4pack_mm_for_cpu": by_output("self"), "_weight_int4pack_mm_with_scales_and_zeros": by_output("self"),
     "_dyn_quant_matmul_4bit": by_output("inp"), "_wrapped_quantized_linear_prepacked": by_output("input"),
     "fbgemm_linear_int8_weight": by_output("input"), "fbgemm_linear_fp16_weight": by_output("input"),
     "fbgemm_linear_fp16_weight_fp32_activation": by_output("input"),
     "fbgemm_linear_int8_weight_fp32_activation": by_output("input"),
-    "_grouped_mm": _grouped, "_scaled_grouped_mm": _grouped, "_scaled_grouped_mm_v2": _grouped,
-    "_trilinear": _trilinear,
+    "_grouped_mm": of.grouped, "_scaled_grouped_mm": of.grouped, "_scaled_grouped_mm_v2": of.grouped,
+    "_trilinear": of.trilinear,
 }  # fmt: skip
 _MATMUL: dict[str, CostOf] = {
-    "bmm": _two("self", "mat2", "matmul"), "baddbmm": _two("batch1", "batch2", "matmul"),
-    "addbmm": _two("batch1", "batch2", "matmul"), "mv": _two("self", "vec", "matmul"),
-    "addmv": _two("mat", "vec", "matmul"), "dot": _vectors, "vdot": _vectors,
+    "bmm": two("self", "mat2", "matmul"), "baddbmm": two("batch1", "batch2", "matmul"),
+    "addbmm": two("batch1", "batch2", "matmul"), "mv": two("self", "vec", "matmul"),
+    "addmv": two("mat", "vec", "matmul"), "dot": of.vectors, "vdot": of.vectors,
+    "addr": of.rank_one,
 }  # fmt: skip
 _CONV: dict[str, CostOf] = dict.fromkeys(
     ("convolution", "_convolution", "convolution_overrideable", "cudnn_convolution", "mkldnn_convolution",
      "miopen_convolution", "thnn_conv2d", "_slow_conv2d_forward", "slow_conv3d", "slow_conv3d_forward",
-     "slow_conv_dilated2d", "slow_conv_dilated3d", "conv_depthwise3d", "_conv_depthwise2d", "mps_convolution",
+     "slow_conv_dilated2d", "slow_conv_dilated3d", "conv_depthwise3d", "_conv_depthwise2d", "_mps_convolution",
      "_nnpack_spatial_convolution", "cudnn_convolution_relu", "cudnn_convolution_add_relu",
      "miopen_depthwise_convolution"), _conv,
 )  # fmt: skip
 _CONV |= dict.fromkeys(("cudnn_convolution_transpose", "miopen_convolution_transpose", "slow_conv_transpose2d",
                         "slow_conv_transpose3d"), _conv_transposed)  # fmt: skip
+_CONV["conv_tbc"] = _conv_time_first
 _CONV |= dict.fromkeys(("convolution_backward", "convolution_backward_overrideable"), _conv_backward)
 _DENSE = ("flash_attention", "efficient_attention", "cudnn_attention", "fused_attention_overrideable")
 _ATTENTION: dict[str, CostOf] = {f"_scaled_dot_product_{name}": _sdpa for name in _DENSE}
@@ -354,6 +270,10 @@ _ATTENTION |= {
 }  # fmt: skip
 _OTHER: dict[str, CostOf] = dict.fromkeys(("_fft_c2c", "_fft_r2c", "_fft_c2r"), _fft)
 _OTHER |= dict.fromkeys(("_cdist_forward", "_cdist_backward", "_euclidean_dist"), _distances)
+_OTHER |= dict.fromkeys(("_pdist_forward", "_pdist_backward"), _own_distances)
+_OTHER |= dict.fromkeys(("quantized_lstm", "quantized_gru"), _quantized_stack)
+_CELLS = [f"quantized_{cell}_cell" for cell in ("lstm", "gru", "rnn_tanh", "rnn_relu")]
+_OTHER |= dict.fromkeys(_CELLS, _quantized_cell)
 _OTHER |= dict.fromkeys(("linalg_solve_triangular", "triangular_solve"), _triangular)
 _OTHER |= dict.fromkeys(recurrent.FORWARD_OPERATORS, _recurrent)
 _OTHER |= dict.fromkeys(recurrent.BACKWARD_OPERATORS, _recurrent_backward)
@@ -371,6 +291,15 @@ for _package in ("flash_attn", "flash_attn_2", "flash_attn_3", "flash_attn_4"):
         )
         for _name in _names_
     }
+
+COSTS |= dict.fromkeys(("torch_attn::_varlen_attn", "torch_attn::_varlen_attn_out"), _packed_attention)
+COSTS["torch_attn::_varlen_attn_backward"] = _packed_attention_backward
+COSTS |= {f"quantized::{_name}_dynamic": _quantized_cell for _name in _CELLS}
+
+
+def cost_of(name: str) -> CostOf | None:
+    """The formula of an operator by its name; an in-place one multiplies what its plain form does."""
+    return COSTS.get(name) or COSTS.get(name.rstrip("_"))
 
 
 def _quantized_linear(at: Named, out: Any) -> Cost:

@@ -20,14 +20,15 @@ _KINDS: dict[str, str] = {
         log_softmax _masked_softmax _masked_softmax_backward logsumexp _logcumsumexp logcumsumexp nll_loss_forward
         nll_loss_backward nll_loss2d_forward nll_loss2d_backward _ctc_loss _ctc_loss_backward
         _sparse_softmax _sparse_log_softmax""",
-    "gather": """embedding embedding_dense_backward embedding_renorm embedding_sparse_backward _embedding_bag
-        _embedding_bag_forward_only _embedding_bag_backward _embedding_bag_dense_backward
-        _embedding_bag_per_sample_weights_backward index index_select index_put _unsafe_index
-        _unsafe_index_put _index_put_impl gather scatter scatter_add scatter_reduce index_add index_copy index_fill
-        index_reduce take put masked_select masked_fill masked_scatter masked_scatter_backward nonzero
-        nonzero_static one_hot slice_scatter select_scatter diagonal_scatter as_strided_scatter segment_reduce
-        _segment_reduce_backward gather_backward index_select_backward scatter_value repeat_interleave
-        value_selecting_reduction_backward _unsafe_masked_index _unsafe_masked_index_put_accumulate""",
+    "gather": """embedding embedding_renorm _embedding_bag _embedding_bag_forward_only
+        _embedding_bag_per_sample_weights_backward index index_select _unsafe_index gather take masked_select
+        masked_scatter_backward nonzero nonzero_static one_hot segment_reduce _segment_reduce_backward
+        repeat_interleave _unsafe_masked_index""",
+    "scatter": """embedding_dense_backward embedding_sparse_backward _embedding_bag_backward
+        _embedding_bag_dense_backward index_put _unsafe_index_put _index_put_impl scatter scatter_add scatter_reduce
+        index_add index_copy index_fill index_reduce put masked_scatter slice_scatter select_scatter diagonal_scatter
+        as_strided_scatter scatter_value gather_backward index_select_backward value_selecting_reduction_backward
+        _unsafe_masked_index_put_accumulate""",
     "pool": """max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool2d_with_indices_backward
         max_pool3d_with_indices max_pool3d_with_indices_backward avg_pool1d avg_pool2d avg_pool2d_backward avg_pool3d
         avg_pool3d_backward _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _adaptive_avg_pool3d
@@ -54,11 +55,11 @@ _KINDS: dict[str, str] = {
         hardshrink_backward binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits
         mse_loss mse_loss_backward huber_loss huber_loss_backward smooth_l1_loss smooth_l1_loss_backward l1_loss
         soft_margin_loss soft_margin_loss_backward multi_margin_loss multilabel_margin_loss_forward kl_div
-        cross outer ger addr linalg_cross _linalg_check_errors histc bincount bucketize searchsorted sort topk kthvalue
+        cross outer ger linalg_cross _linalg_check_errors histc bincount bucketize searchsorted sort topk kthvalue
         argsort msort unique _unique _unique2 unique_dim unique_consecutive isin tril triu tril_indices triu_indices
         trace roll flip rot90 fliplr flipud lerp addcmul addcdiv clamp where equal floor_divide fmod remainder
         allclose isclose
-        bernoulli multinomial normal uniform random exponential geometric cauchy log_normal poisson binomial
+        masked_fill bernoulli multinomial normal uniform random exponential geometric cauchy log_normal poisson binomial
         _foreach_add _foreach_mul _foreach_div _foreach_copy _amp_foreach_non_finite_check_and_unscale
         quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize fake_quantize_per_tensor_affine
         fake_quantize_per_channel_affine _fake_quantize_learnable_per_tensor_affine choose_qparams_optimized

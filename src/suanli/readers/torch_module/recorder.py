@@ -10,13 +10,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 from suanli.errors import Fault, InputError
 from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS
-from suanli.readers.torch_module.operators import COSTS, Cost
+from suanli.readers.torch_module.gathers import moved_by, tensor_bytes
+from suanli.readers.torch_module.memory import Held
+from suanli.readers.torch_module.operators import cost_of
 from suanli.readers.torch_module.passive import passive_kind
+from suanli.readers.torch_module.products import Cost
 
 MAX_SHAPES = 5  # shapes listed of an operator without a formula
 
@@ -47,10 +49,10 @@ Key = tuple[str, str, str, str]  # path, kind, pass, formula
 
 @dataclass
 class Limits:
-    """Bounds of a trace: seconds, and bytes of one tensor where memory is real."""
+    """Bounds of a trace: seconds, and bytes where memory is real."""
 
     seconds: float
-    tensor_bytes: int | None = None
+    real_bytes: int | None = None
 
 
 class Answers:
@@ -97,6 +99,7 @@ class Recorder:
         self.in_step_backward = False
         self.failed_at: str | None = None
         self.answers: Answers | None = None
+        self.held = None if limits.real_bytes is None else Held(limits.real_bytes)
 
     # --- where -----------------------------------------------------------------------------------------------------
 
@@ -111,7 +114,7 @@ class Recorder:
         path = self.names.get(id(module))
         self.stack.append(self.path if path is None else path)
         if path is not None and not self.in_step_backward:
-            first = next((x for x in inputs if hasattr(x, "shape")), None)
+            first = next((x for x in inputs if hasattr(x, "layout") and not x.is_nested), None)
             self.calls.setdefault(path, []).append(tuple(first.shape) if first is not None else ())
 
     def leave(self, failed: bool) -> None:
@@ -124,7 +127,7 @@ class Recorder:
     def check_time(self) -> None:
         """Raise where the time bound is passed."""
         if time.monotonic() > self.deadline:
-            raise too_slow(self.limits.seconds, self.path)
+            raise too_slow(self)
 
     @contextmanager
     def silence(self) -> Iterator[None]:
@@ -142,7 +145,10 @@ class Recorder:
         self.check_time()
         pass_, path = self.place()
         name = func._schema.name
-        found = COSTS.get(name)
+        if any(tensor.is_nested and "strided" in str(tensor.layout) for tensor in inputs):
+            self.miss(f"{func} of nested tensors", [])
+            return
+        found = cost_of(name)
         if found is not None:
             self.add(found({**named(), "operator": name.partition("::")[2]}, out), inputs, out, path, pass_)
             return
@@ -152,8 +158,15 @@ class Recorder:
         if kind is None:
             self.miss(str(func), inputs)
             kind = "uncounted"
-        self._entry((path, kind, pass_, "")).calls += 1
-        self._move((path, kind, pass_, ""), inputs, out)
+        entry = self._entry((path, kind, pass_, ""))
+        entry.calls += 1
+        moved = moved_by(name)
+        if moved is None:
+            self._move((path, kind, pass_, ""), inputs, out)
+            return
+        read, written = moved({**named(), "operator": name.partition("::")[2]}, out)
+        entry.read_bytes += read
+        entry.write_bytes += written
 
     def add(self, cost: Cost, inputs: list[Any], out: Any, path: str, pass_: str) -> None:
         """Add a call whose cost is known."""
@@ -224,22 +237,15 @@ def _is_alias(func: Any) -> bool:
     return _ALIAS_OF[func]
 
 
-def tensor_bytes(tensor: Any) -> int:
-    """Bytes a tensor's elements take in memory, repeated ones of an expanded tensor once."""
-    if "strided" not in str(tensor.layout):
-        return int(tensor.numel() * tensor.element_size())
-    held = prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride or size == 0)
-    return int(held * tensor.element_size())
-
-
-def too_slow(seconds: float, path: str) -> InputError:
+def too_slow(recorder: Recorder) -> InputError:
     """The error of a trace that passes its time bound."""
+    seconds, path = recorder.limits.seconds, recorder.path
     return InputError(
         Fault(
             code="too_slow",
             message=f"the module still runs after {seconds:g} s",
             where=f"module {path or '(root)'}",
             expected=f"a forward that ends within {seconds:g} s",
-            hint="Give it more time (time_limit=…), or a smaller input; check for a loop that does not end.",
+            hint="Give it more time (--time-limit), or a smaller input; check for a loop that does not end.",
         )
     )

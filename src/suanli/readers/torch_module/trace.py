@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from suanli.errors import Fault, InputError, SuanliError, shown
+from suanli.readers import bounded
 from suanli.readers.torch_module import repeats
 from suanli.readers.torch_module.books import Traced, books
+from suanli.readers.torch_module.guard import put_back
 from suanli.readers.torch_module.load import copied, import_torch, looks_meta, moved_inputs, read_inputs, shorten
-from suanli.readers.torch_module.modes import counting, refuse_huge, too_large
+from suanli.readers.torch_module.memory import too_large
+from suanli.readers.torch_module.modes import counting, warm_up
 from suanli.readers.torch_module.recorder import Answers, Limits, Recorder
 from suanli.readers.torch_module.saved import keeping
 from suanli.units import GIBI
 
-__all__ = ["Options", "Run", "refuse_huge", "trace"]
+__all__ = ["Options", "Run", "trace"]
 
 DEVICES = ("auto", "meta", "cpu")
 
@@ -29,7 +33,7 @@ class Options:
     whole: bool = field(default=False, metadata={"doc": "run every layer, not one and two of each kind"})
     flash: bool = field(default=False, metadata={"doc": "hardware FLOPs of a fused attention backward: 5 products"})
     no_padding: bool = field(default=False, metadata={"doc": "answer `all` with yes and `any` with no on meta"})
-    time_limit: float = field(default=300.0, metadata={"unit": "s", "doc": "longest run"})
+    time_limit: float = field(default_factory=bounded.time_limit, metadata={"unit": "s", "doc": "longest run"})
     memory_limit: int = field(default=4 * GIBI, metadata={"unit": "bytes", "doc": "largest memory off the meta device"})
 
 
@@ -43,7 +47,7 @@ class Run:
 
 def trace(
     module: Any, inputs: Any = None, *, train: bool = False, mode: str | None = None, device: str = "auto",
-    whole: bool = True, flash: bool = False, time_limit: float = 300.0, memory_limit: int = 4 * GIBI,
+    whole: bool = True, flash: bool = False, time_limit: float | None = None, memory_limit: int = 4 * GIBI,
 ) -> Traced:  # fmt: skip
     """Count a torch module by running a copy of it once on `inputs` (tensors, a shape text, or keyword inputs).
 
@@ -52,12 +56,18 @@ def trace(
     Raises InputError where the module fails (naming where), runs too long, or needs values the meta device lacks.
     """
     options = Options(
-        train=train, mode=mode, device=device, whole=whole, flash=flash, time_limit=time_limit,
-        memory_limit=memory_limit,
+        train=train, mode=mode, device=device, whole=whole, flash=flash,
+        time_limit=bounded.time_limit() if time_limit is None else time_limit, memory_limit=memory_limit,
     )  # fmt: skip
     import_torch()
     _check(options)
-    args, kwargs = read_inputs(inputs, module)
+    with put_back() as left:
+        found = _on_a_device(module, *read_inputs(inputs, module), options)
+    return replace(found, notes=(*found.notes, *left.notes))
+
+
+def _on_a_device(module: Any, args: Any, kwargs: Any, options: Options) -> Traced:
+    """On the device asked for; where that is left open on meta, or the CPU for a module that looks at values."""
     if options.device != "auto":
         return _traced(module, args, kwargs, options)
     try:
@@ -99,7 +109,10 @@ def _traced(module: Any, args: Any, kwargs: Any, options: Options) -> Traced:
         _refuse_large(module, options)
     model = copied(module, options.device)
     model.train({"train": True, "eval": False, None: options.train}[options.mode])
-    here = moved_inputs(args, options.device), moved_inputs(kwargs, options.device)
+    try:
+        here = moved_inputs(args, options.device), moved_inputs(kwargs, options.device)
+    except (NotImplementedError, RuntimeError) as problem:  # kinds of tensors that the device has not
+        raise _failed(problem, "", "the inputs", options.device) from problem
     return trace_copy(model, *here, options)
 
 
@@ -126,21 +139,25 @@ def run(model: Any, args: Any, kwargs: Any, options: Options, names: dict[int, s
     """One forward, and backward where asked. Raises ModuleError naming the module that failed."""
     torch = import_torch()
     real = None if options.device == "meta" else options.memory_limit
+    warm_up()
     recorder = Recorder(names, Limits(options.time_limit, real))
     recorder.answers = Answers() if options.no_padding else None
     try:
         with torch.inference_mode(False), torch.set_grad_enabled(options.train), counting(recorder, options.flash):
-            with keeping(recorder, model) as kept:
+            with keeping(recorder, model) if options.train else nullcontext() as kept:
                 out = model(*args, **kwargs)
             if options.train:
                 _backward(out, recorder, model)
     except SuanliError:
         raise
-    except Exception as problem:
-        raise _failed(problem, recorder, model) from problem
+    except BaseException as problem:  # sys.exit among them: it is not our command that ends
+        if bounded.is_interruption(problem):
+            raise
+        path = recorder.failed_at if recorder.failed_at is not None else recorder.path
+        raise _failed(problem, path, type(model).__name__, options.device) from problem
     finally:
         model.zero_grad(set_to_none=True)
-    return Run(recorder, kept.bytes)
+    return Run(recorder, kept.bytes if kept else {})
 
 
 def _backward(out: Any, recorder: Recorder, model: Any) -> None:
@@ -179,10 +196,9 @@ def _results(value: Any, seen: set[int]) -> Any:
             yield from _results(getattr(value, name, None), seen)
 
 
-def _failed(problem: Exception, recorder: Recorder, model: Any) -> ModuleError:
+def _failed(problem: BaseException, path: str, name: str, device: str) -> ModuleError:
     """The module's error as ours: where it was, what it said, what to do."""
-    path = recorder.failed_at if recorder.failed_at is not None else recorder.path
-    values = looks_meta(problem)
+    values = device == "meta" and looks_meta(problem)
     hint = (
         "The module looks at values (a branch, .item(), nonzero), and the meta device has only shapes. Give a module "
         "with real weights and device='cpu', or make its shapes independent of values (for a Hugging Face model: "
@@ -194,7 +210,7 @@ def _failed(problem: Exception, recorder: Recorder, model: Any) -> ModuleError:
         Fault(
             code="needs_values" if values else "module_failed",
             message=f"{type(problem).__name__}: {shorten(problem)}",
-            where=f"module {path or '(root)'} of {type(model).__name__}",
+            where=f"module {path or '(root)'} of {name}",
             hint=hint,
         )
     )
