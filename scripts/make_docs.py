@@ -54,6 +54,7 @@ from suanli.nouns.claim import (
 )
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count
+from suanli.nouns.goodput import Goodput
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
@@ -147,7 +148,7 @@ def with_outputs(text: str) -> str:
 # --- options and JSON keys of a verb ------------------------------------------------------------------------------
 
 RESULTS: dict[str, type] = {
-    "count": Count, "mfu": Mfu, "train": TrainPlan, "gpus": Devices, "models": Models, "why": Why,
+    "count": Count, "mfu": Mfu, "train": TrainPlan, "goodput": Goodput, "gpus": Devices, "models": Models, "why": Why,
     "verify": Verification,
 }  # fmt: skip
 
