@@ -59,6 +59,7 @@ def test_nothing_failed(tmp_path: Path) -> None:
         ("", "the file is empty in {file}; expected a table with a header."),
         ("a,b\n1,2\n", "no column start or end or kind in {file}; got 'a', 'b'; expected columns start, end, kind and, "
                        "if wanted, cause."),
+        ("start,end,kind\n\r0", "not a CSV table in {file}; expected columns start, end, kind and, if wanted, cause."),
         (HEAD, "no events in {file}; expected a line for each span of time."),
         (HEAD + "0h,1h,traning,\n", "unknown kind 'traning' in {file}, line 2; expected one of " + ", ".join(KINDS)
          + "; nearest: training, waiting."),

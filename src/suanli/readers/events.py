@@ -30,6 +30,7 @@ KINDS = {
     "other": "anything else that is not work",
 }
 NEEDED = ("start", "end", "kind")
+_COLUMNS = "columns start, end, kind and, if wanted, cause"
 MOST_EVENTS = 1_000_000
 MOST_FAULTS = 20
 
@@ -53,7 +54,11 @@ class Event:
 def read_events(path: Path) -> tuple[Event, ...]:
     """The events of a CSV file, in order of time. Raises InputError listing the faults (the first twenty)."""
     faults = FaultList(InputError)
-    rows = list(_rows(files.read_table_text(path), str(path), faults))
+    rows: list[Event] = []
+    try:
+        rows.extend(_rows(files.read_table_text(path), str(path), faults))
+    except csv.Error:  # a stray carriage return, a field without end
+        faults.add(code="not_csv", message="not a CSV table", where=str(path), expected=_COLUMNS)
     faults.raise_if_any()
     rows.sort(key=lambda event: (event.start_s, event.end_s))
     for before, after in pairwise(rows):
@@ -72,7 +77,7 @@ def _rows(text: str, where: str, faults: FaultList) -> Iterator[Event]:
     if missing:
         faults.add(code="missing_column", message=f"no column {' or '.join(missing)}", where=where,
                    got=", ".join(map(shown, names)) or "an empty file",
-                   expected="columns start, end, kind and, if wanted, cause")  # fmt: skip
+                   expected=_COLUMNS)  # fmt: skip
         return
     table.fieldnames = names
     count = 0
