@@ -58,6 +58,7 @@ from suanli.nouns.goodput import Goodput
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
+from suanli.nouns.scaling import Scaling
 from suanli.report import Document, document_of
 from suanli.report.text import print_document
 from suanli.report.verify_pages import shown
@@ -148,7 +149,7 @@ def with_outputs(text: str) -> str:
 # --- options and JSON keys of a verb ------------------------------------------------------------------------------
 
 RESULTS: dict[str, type] = {
-    "count": Count, "mfu": Mfu, "train": TrainPlan, "goodput": Goodput, "gpus": Devices, "models": Models, "why": Why,
+    "count": Count, "mfu": Mfu, "train": TrainPlan, "goodput": Goodput, "scale": Scaling, "gpus": Devices, "models": Models, "why": Why,
     "verify": Verification,
 }  # fmt: skip
 

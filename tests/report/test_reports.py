@@ -33,6 +33,9 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "train_rule": lambda: suanli.train(
         params="175B", tokens="300B", gpus=1024, tflops_per_gpu=140, recompute="full"
     ),
+    "scale": lambda: suanli.scale(
+        points="3072:23.66,6144:12.21,8192:9.23,12288:6.34", metric="time", global_batch=6144, project="16384,32768"
+    ),
     "goodput": lambda: suanli.goodput(
         gpus=16384, failures="llama-3-405b", restart="10min", checkpoint_save="60s", days=46, mfu="41.5%"
     ),
