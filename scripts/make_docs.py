@@ -149,7 +149,8 @@ def with_outputs(text: str) -> str:
 # --- options and JSON keys of a verb ------------------------------------------------------------------------------
 
 RESULTS: dict[str, type] = {
-    "count": Count, "mfu": Mfu, "train": TrainPlan, "goodput": Goodput, "scale": Scaling, "gpus": Devices, "models": Models, "why": Why,
+    "count": Count, "mfu": Mfu, "train": TrainPlan, "goodput": Goodput, "scale": Scaling,
+    "gpus": Devices, "models": Models, "why": Why,
     "verify": Verification,
 }  # fmt: skip
 

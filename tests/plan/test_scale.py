@@ -260,8 +260,8 @@ def test_a_series_is_chosen_by_a_part_of_its_name(tmp_path) -> None:
              "--metric."),
         ({"points": "1:2,2:1"}, "points need to say what they are in --metric; expected one of step_time_s, minutes"),
         ({"points": "1:2,2:1", "metric": "sped"}, "unknown metric 'sped' in --metric"),
-        ({"points": "1:2,2:1.1", "metric": "time", "project": "2"}, "a projection is to more GPUs than were measured in "
-                                                                   "--project; got '2'; expected above 2."),
+        ({"points": "1:2,2:1.1", "metric": "time", "project": "2"},
+         "a projection is to more GPUs than were measured in --project; got '2'; expected above 2."),
         ({"points": "1:2,2:1.1", "metric": "time", "project": "x"}, "--project"),
     ],
 )  # fmt: skip
