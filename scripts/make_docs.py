@@ -55,9 +55,11 @@ from suanli.nouns.claim import (
 )
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count
+from suanli.nouns.goodput import Goodput
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
+from suanli.nouns.scaling import Scaling
 from suanli.readers.diffusers import known_classes
 from suanli.report import Document, document_of
 from suanli.report.text import print_document
@@ -149,7 +151,8 @@ def with_outputs(text: str) -> str:
 # --- options and JSON keys of a verb ------------------------------------------------------------------------------
 
 RESULTS: dict[str, type] = {
-    "count": Count, "mfu": Mfu, "train": TrainPlan, "gpus": Devices, "models": Models, "why": Why,
+    "count": Count, "mfu": Mfu, "train": TrainPlan, "goodput": Goodput, "scale": Scaling,
+    "gpus": Devices, "models": Models, "why": Why,
     "verify": Verification,
 }  # fmt: skip
 

@@ -153,6 +153,9 @@ def test_help_of_every_verb_tells_an_example() -> None:
 SURFACE = {
     "count": "seq batch phase kv-len image frames dtype kv-dtype optimizer recompute convention by trainable params "
     "input trace strict symbolic sweep time-limit",
+    "scale": "points metric project series global-batch",
+    "goodput": "gpus mtbf mtbf-node mtti failures gpus-per-node detect restart checkpoint-save checkpoint-mode "
+    "checkpoint-stall checkpoint-load interval spares repair stragglers maintenance days mfu seed events",
     "mfu": "gpu gpus seq step-time global-batch tokens-per-second tflops-per-gpu dtype peak recompute convention "
     "memory-used image frames",
     "train": "tokens gpu gpus deadline params seq global-batch mfu hfu tflops-per-gpu recompute convention dtype "

@@ -33,6 +33,16 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "train_rule": lambda: suanli.train(
         params="175B", tokens="300B", gpus=1024, tflops_per_gpu=140, recompute="full"
     ),
+    "scale": lambda: suanli.scale(
+        points="3072:23.66,6144:12.21,8192:9.23,12288:6.34", metric="time", global_batch=6144, project="16384,32768"
+    ),
+    "goodput": lambda: suanli.goodput(
+        gpus=16384, failures="llama-3-405b", restart="10min", checkpoint_save="60s", days=46, mfu="41.5%"
+    ),
+    "goodput_async": lambda: suanli.goodput(
+        gpus=512, mtbf_node="6400h", detect="2min", restart="8min", checkpoint_save="40s", checkpoint_mode="async",
+        checkpoint_stall="3s", spares=2, repair="3d", stragglers="1%", maintenance="4h/14d",
+    ),
     "gpus": lambda: suanli.gpus(filter="nvidia hopper"),
     "gpu": lambda: suanli.gpus("mi250x"),
     "models": lambda: suanli.models(filter="gpt2", sort="params"),

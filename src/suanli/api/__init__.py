@@ -7,7 +7,9 @@ from suanli.api.catalogues import gpus, models
 from suanli.api.counting import count
 from suanli.api.measuring import mfu
 from suanli.api.reasons import why
+from suanli.api.reliability import goodput
+from suanli.api.scaling import scale
 from suanli.api.training import train
 from suanli.api.verifying import verify
 
-__all__ = ["count", "gpus", "mfu", "models", "train", "verify", "why"]
+__all__ = ["count", "goodput", "gpus", "mfu", "models", "scale", "train", "verify", "why"]

@@ -102,15 +102,21 @@ def _reason(problem: Exception) -> str:
     return problem.strerror or type(problem).__name__ if isinstance(problem, OSError) else str(problem)
 
 
-def _bytes(path: Path) -> bytes:
+def read_table_text(path: Path) -> str:
+    """The text of a CSV file, the mark that spreadsheets put before it left out. Raises UnreadableFileError."""
+    content = _bytes(path, "a CSV file").removeprefix(codecs.BOM_UTF8)
+    return _decoded(path, content, "a table with a header")
+
+
+def _bytes(path: Path, what: str = f"a {CONFIG}") -> bytes:
     """The content of a regular file within bounds; asked before it is opened and again once open."""
-    _check_regular(path, _status(path))
+    _check_regular(path, _status(path), what)
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as problem:
         _refuse(path, "no_file", f"the file cannot be opened: {_reason(problem)}", hint="Check its permissions.")
     with os.fdopen(handle, "rb") as stream:
-        _check_regular(path, os.fstat(stream.fileno()))
+        _check_regular(path, os.fstat(stream.fileno()), what)
         try:
             content = stream.read(MAX_BYTES + 1)
         except OSError as problem:
@@ -120,10 +126,10 @@ def _bytes(path: Path) -> bytes:
     return content
 
 
-def _check_regular(path: Path, status: os.stat_result) -> None:
+def _check_regular(path: Path, status: os.stat_result, what: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
-        _refuse(path, "not_a_file", "not a regular file", got=kind, expected=f"a {CONFIG}")
+        _refuse(path, "not_a_file", "not a regular file", got=kind, expected=what)
     if status.st_size > MAX_BYTES:
         _too_large(path, f"{status.st_size:,} bytes")
 
@@ -131,7 +137,7 @@ def _check_regular(path: Path, status: os.stat_result) -> None:
 _MARKS = {codecs.BOM_UTF8: "UTF-8", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 
 
-def _decoded(path: Path, content: bytes) -> str:
+def _decoded(path: Path, content: bytes, what: str = "a JSON object") -> str:
     for mark, name in _MARKS.items():  # JSON has none (RFC 8259 §8.1), and tools that read on disagree about it
         if content.startswith(mark):
             hint = "Save it as UTF-8 without a mark."
@@ -142,7 +148,7 @@ def _decoded(path: Path, content: bytes) -> str:
         hint = "Save it as UTF-8; weights (safetensors, gguf, bin) are other formats."
         _refuse(path, "not_utf8", "the file is not UTF-8 text", got=f"a stray byte at {problem.start:,}", hint=hint)
     if not text.strip():
-        _refuse(path, "empty_file", "the file is empty", expected="a JSON object")
+        _refuse(path, "empty_file", "the file is empty", expected=what)
     return text
 
 

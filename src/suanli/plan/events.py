@@ -1,0 +1,46 @@
+"""Measured goodput: a log of events added up, and the failure rate it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from suanli.formulas import reliability
+from suanli.nouns.goodput import CauseTime, Loss, MeasuredGoodput
+from suanli.plan.goodput import counted_rate
+from suanli.readers.events import DOWN, KINDS, USEFUL, Event
+from suanli.units import HOUR
+
+NOTHING_FAILED = "nothing failed: no row of kind restart"
+UNEXPLAINED = "no row covers it"
+
+
+def measure_goodput(events: Sequence[Event], gpus: int | None) -> MeasuredGoodput:
+    """Wall time by kind, downtime by cause, and the failure rate with its interval (per GPU where `gpus` is known)."""
+    wall = events[-1].end_s - events[0].start_s
+    spent = {kind: sum(event.seconds for event in events if event.kind == kind) for kind in KINDS}
+    down = [event for event in events if event.kind == DOWN]
+    up_s = wall - spent[DOWN]
+    entries = [("useful", spent[USEFUL], KINDS[USEFUL])]
+    entries += [(kind, seconds, KINDS[kind]) for kind, seconds in spent.items() if seconds and kind != USEFUL]
+    entries.append(("unexplained", wall - sum(spent.values()), UNEXPLAINED))
+    account = tuple(Loss(entry=name, fraction=seconds / wall, why=why) for name, seconds, why in entries)
+    rate = counted_rate(len(down), up_s / HOUR * (gpus or 1), gpus or 1, "restarts of the log") if down else None
+    mttr = spent[DOWN] / len(down) if down else None
+    return MeasuredGoodput(
+        gpus=gpus, wall_s=wall, goodput=spent[USEFUL] / wall,
+        loss={entry.entry: entry.fraction for entry in account[1:]}, account=account, causes=_causes(down, wall),
+        interrupts=len(down), rate=rate, mttr_s=mttr,
+        availability=reliability.availability(rate.mtti_s, mttr) if rate and mttr is not None else None,
+        reasons={} if down else dict.fromkeys(("rate", "mttr_s", "availability"), NOTHING_FAILED),
+    )  # fmt: skip
+
+
+def _causes(down: Sequence[Event], wall: float) -> tuple[CauseTime, ...]:
+    found: dict[str, list[float]] = {}
+    for event in down:
+        found.setdefault(event.cause or "not said", []).append(event.seconds)
+    rows = (
+        CauseTime(cause=cause, count=len(each), seconds=sum(each), fraction=sum(each) / wall)
+        for cause, each in found.items()
+    )
+    return tuple(sorted(rows, key=lambda row: -row.seconds))

@@ -1,0 +1,156 @@
+"""Measured sizes of a cluster from a CSV or typed points.
+
+Columns: `gpus`, one or more figures (`step_time_s`, `tokens_per_s` …, a percentage as `mfu_pct`), and if wanted
+`global_batch`, `series`, and words that ought to be the same at all sizes (`software`, `machine`, `model` …).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from suanli.errors import FaultList, InputError, SuanliError, nearest_names, shown
+from suanli.nouns.scaling import METRICS, Figure, Series, Size
+from suanli.readers import files
+from suanli.units import parse
+
+GPUS = ("gpus", "gpu_count", "n_gpus", "num_gpus")
+BATCH = ("global_batch", "gbs_seqs", "gbs")
+PERCENT = {"mfu_pct": "mfu", "hfu_pct": "hfu"}
+NAMES = ("series", "name")
+WORDS = ("model", "gpu", "precision", "framework", "software", "round", "machine", "seq_len", "layout")
+KINDS = {"s": "duration", "min": "factor", "fraction": "fraction"}
+MOST_ROWS = 100_000
+MOST_FAULTS = 20
+MOST_GPUS = 10**9
+_NEEDED = "a column gpus and one of " + ", ".join((*METRICS, *PERCENT))
+
+
+def read_sizes(path: Path, series: str | None = None) -> Series:
+    """The series of a CSV file. Raises InputError with every fault (the first twenty)."""
+    text, where, faults = files.read_table_text(path), str(path), FaultList(InputError)
+    try:
+        rows = list(csv.DictReader(io.StringIO(text)))
+    except csv.Error:
+        faults.add(code="not_csv", message="not a CSV table", where=where, expected=_NEEDED)
+        rows = []
+    names = [str(name).strip().lower() for name in (rows[0] if rows else {})]
+    columns = _columns(names, where, faults, empty=not rows)
+    faults.raise_if_any()
+    if len(rows) > MOST_ROWS:
+        faults.add(code="too_large", message="too many rows", where=where, got=f"{len(rows):,}",
+                   expected=f"at most {MOST_ROWS:,}")  # fmt: skip
+        faults.raise_if_any()
+    plain = [{str(key).strip().lower(): (value or "") for key, value in row.items() if key} for row in rows]
+    chosen, name = _one_series(plain, series, where)
+    sizes = [_size(row, columns, f"{where}, line {line}", faults) for line, row in chosen]
+    faults.raise_if_any()
+    found = sorted((size for size in sizes if size is not None), key=lambda size: size.gpus)
+    return Series(name=name or path.stem, sizes=tuple(found))
+
+
+def _columns(names: list[str], where: str, faults: FaultList, *, empty: bool) -> dict[str, str]:
+    """Which column holds GPUs, the batch, and each figure."""
+    found = {"gpus": next((name for name in GPUS if name in names), "")}
+    found["batch"] = next((name for name in BATCH if name in names), "")
+    found |= {PERCENT.get(name, name): name for name in names if name in METRICS or name in PERCENT}
+    figures = [name for name in found if name in METRICS]
+    if empty:
+        faults.add(code="empty", message="no rows", where=where, expected=_NEEDED)
+    elif not found["gpus"] or not figures:
+        got = ", ".join(map(shown, names))
+        close = nearest_names(names[0], (*GPUS, *METRICS)) if names else ()
+        faults.add(code="missing_column", message="the columns are not there", where=where, got=got, expected=_NEEDED,
+                   nearest=close)  # fmt: skip
+    return found
+
+
+def _one_series(
+    rows: list[dict[str, str]], series: str | None, where: str
+) -> tuple[list[tuple[int, dict[str, str]]], str]:
+    """Rows with their line numbers, and the series' name. Raises UnknownNameError where one has to be chosen."""
+    numbered = list(enumerate(rows, 2))
+    column = next((name for name in NAMES if name in rows[0]), None)
+    names = list(dict.fromkeys(row[column].strip() for row in rows)) if column else []
+    if column is None or (len(names) == 1 and series is None):
+        return numbered, names[0] if names else ""
+    exact = [name for name in names if name == series]
+    fits = exact or [name for name in names if series is not None and series.lower() in name.lower()]
+    if len(fits) != 1:
+        faults = FaultList(InputError)
+        faults.add(code="choose_series", message=f"{len(fits) or 'no'} series fit" if series else "several series",
+                   where=f"--series of {where}", got=shown(series) if series else f"{len(names)} of them",
+                   expected="the name of one, or a part of it that no other has",
+                   nearest=tuple(fits[:3]) or nearest_names(series or names[0], names))  # fmt: skip
+        faults.raise_if_any()
+    return [(line, row) for line, row in numbered if row[column].strip() == fits[0]], fits[0]
+
+
+def _size(row: Mapping[str, str], columns: Mapping[str, str], where: str, faults: FaultList) -> Size | None:
+    gpus = _gpus(row[columns["gpus"]], where, faults)
+    batch = row[columns["batch"]].strip() if columns["batch"] else ""
+    sequences = _gpus(batch, where, faults, "global_batch") if batch else None
+    figures = {}
+    for name in METRICS:
+        cell = row[columns[name]].strip() if name in columns else ""
+        if cell:
+            figure = read_figure(name, cell, where, faults, percent=columns[name] in PERCENT)
+            if figure is not None:
+                figures[name] = figure
+    words = {name: row[name].strip() for name in WORDS if row.get(name, "").strip()}
+    return None if gpus is None else Size(gpus=gpus, figures=figures, global_batch=sequences, words=words)
+
+
+def _gpus(text: str, where: str, faults: FaultList, name: str = "gpus") -> int | None:
+    try:
+        value = parse(text.strip(), "count", name)
+    except SuanliError:
+        value = 0
+    if 1 <= value <= MOST_GPUS and float(value).is_integer():
+        return int(value)
+    if len(faults.faults) < MOST_FAULTS:
+        faults.add(code=f"bad_{name}", message=f"{name} is not possible", where=where, got=shown(text),
+                   expected="a whole number, 1 or more")  # fmt: skip
+    return None
+
+
+def read_figure(name: str, text: str, where: str, faults: FaultList, *, percent: bool = False) -> Figure | None:
+    """A cell as a figure with half a unit of its last digit; faults are recorded."""
+    metric = METRICS[name]
+    kind = KINDS.get(metric.unit, "count")
+    try:
+        value = float(parse(f"{text.rstrip(' %')}%" if percent else text, kind, name))
+    except SuanliError as problem:
+        _fault(
+            faults, f"bad_{name}", f"{name} cannot be read", where, text, str(problem.faults[0].expected or metric.unit)
+        )
+        return None
+    if not 0 < value < float("inf"):
+        _fault(faults, f"bad_{name}", f"{name} is not possible", where, text, "a number above 0")
+        return None
+    if metric.unit == "fraction" and value > 1:
+        _fault(faults, f"bad_{name}", f"{name} is above 100 %", where, text, "a part of 1, a percentage like 41%, or a "
+               f"column {name}_pct")  # fmt: skip
+        return None
+    return Figure(value=value, half_digit=_half_digit(text, value))
+
+
+def _fault(faults: FaultList, code: str, message: str, where: str, got: str, expected: str) -> None:
+    if len(faults.faults) < MOST_FAULTS:
+        faults.add(code=code, message=message, where=where, got=shown(got), expected=expected)
+
+
+def _half_digit(text: str, value: float) -> float:
+    """Half a unit of the last digit written, in the figure's own unit."""
+    number = text.strip().rstrip("%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/ ")
+    try:
+        digits = Decimal(number.replace(",", "").replace("_", ""))
+    except InvalidOperation:
+        return 0.0
+    exponent = digits.as_tuple().exponent
+    if not digits or not isinstance(exponent, int):
+        return 0.0
+    return float(abs(value / float(digits))) * float(Decimal(10) ** exponent) / 2

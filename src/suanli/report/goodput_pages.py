@@ -1,0 +1,127 @@
+"""The report of `goodput`."""
+
+from __future__ import annotations
+
+from suanli.nouns.goodput import Goodput, Loss, MeasuredGoodput, Rate
+from suanli.nouns.result import Result
+from suanli.report.common import NOT_GIVEN, closing, exact, whole
+from suanli.report.document import Document, Facts, Table
+from suanli.units import DAY, format_percent, format_seconds
+
+
+def goodput_document(result: Result) -> Document:
+    """Useful time, where the rest goes, the best interval, what a change would bring."""
+    if isinstance(result.result, MeasuredGoodput):
+        return _measured(result)
+    found: Goodput = result.result
+    job = "" if found.gpus is None else f"{found.gpus:,} GPU{'s' if found.gpus > 1 else ''}: "
+    every = "" if found.interval_s is None else f", a checkpoint every {format_seconds(found.interval_s)}"
+    return Document(
+        f"{job}goodput {format_percent(found.goodput)}{every}",
+        (
+            _reliability(found),
+            _account("Wall time", found.account),
+            _intervals(found),
+            _first_order(found),
+            _finish(found),
+            Table(
+                "What a change would bring", ("change", "goodput", "gain"),
+                tuple((each.change, format_percent(each.goodput), f"{each.gain:+.2%}".replace("%", " points"))
+                      for each in found.levers),
+            ),
+            Table(
+                "Causes of interrupts", ("cause", "seen", ""),
+                tuple((each.cause, exact(each.count), format_percent(each.fraction, 1)) for each in found.causes),
+            ),
+            *closing(result),
+        ),
+    )  # fmt: skip
+
+
+def _reliability(found: Goodput) -> Facts:
+    rows = [
+        _mtti(found.rate),
+        ("MTTR", format_seconds(found.mttr_s), "from an interrupt until work goes on"),
+        ("availability", format_percent(found.availability), "MTTI / (MTTI + MTTR)"),
+        ("goodput (ETTR)", format_percent(found.goodput), _between(found)),
+    ]
+    if found.gpus is not None:
+        rows.insert(1, ("GPU-hours", whole(found.rate.gpu_hours), "of one interrupt"))
+    if found.useful_mfu is not None:
+        rows.append(("goodput × MFU", format_percent(found.useful_mfu), "useful model FLOPs over peak, of wall time"))
+    return Facts("Reliability", tuple(rows))
+
+
+def _mtti(rate: Rate) -> tuple[str, str, str]:
+    if rate.low_s is None or rate.high_s is None:
+        return "MTTI", format_seconds(rate.mtti_s), rate.source
+    return "MTTI", format_seconds(rate.mtti_s), f"90 %: {format_seconds(rate.low_s)} to {format_seconds(rate.high_s)}"
+
+
+def _between(found: Goodput) -> str:
+    if found.goodput_interval is None:
+        return "useful part of wall time"
+    low, high = found.goodput_interval
+    return f"useful part of wall time; 90 % by the failures seen: {format_percent(low)} to {format_percent(high)}"
+
+
+def _account(title: str, account: tuple[Loss, ...]) -> Table:
+    rows = tuple((entry.entry, format_percent(entry.fraction), entry.why) for entry in account)
+    total = ("total", format_percent(sum(entry.fraction for entry in account)), "")
+    return Table(title, ("entry", "of wall time", ""), (*rows, total), right=(False, True, False))
+
+
+def _intervals(found: Goodput) -> Table:
+    rows = tuple(
+        (
+            each.rule,
+            NOT_GIVEN if each.interval_s is None else format_seconds(each.interval_s),
+            format_percent(each.lost),
+        )
+        for each in found.intervals
+    )
+    return Table("Checkpoint interval by rule", ("rule", "interval", "wall time lost"), rows)
+
+
+def _first_order(found: Goodput) -> Facts:
+    order = found.first_order
+    names = {"checkpoint": "C/τ", "replay": "τ/2M", "restart": "R/M"}
+    rows = tuple((name, format_percent(order[key]), key) for key, name in names.items())
+    total = ("together", format_percent(sum(order.values())), "of useful time, not of wall time")
+    return Facts("First order, at Young's interval", (*rows, total))
+
+
+def _finish(found: Goodput) -> Facts:
+    if found.finish is None:
+        return Facts("Finish", ())
+    end = found.finish
+    rows = [("work", f"{end.work_days:,.2f} days", "useful time"), ("expected", f"{end.mean_days:,.2f} days", "")]
+    rows += [(f"{name[1:]} % of runs by", f"{days:,.2f} days", "") for name, days in end.percentiles.items()]
+    return Facts(f"Finish, {end.runs:,} simulated runs, seed {end.seed}", tuple(rows))
+
+
+def _measured(result: Result) -> Document:
+    found: MeasuredGoodput = result.result
+    rows = [("wall time", f"{found.wall_s / DAY:,.3f} days", ""), ("interrupts", exact(found.interrupts), "")]
+    if found.rate is not None and found.mttr_s is not None and found.availability is not None:
+        rows += [
+            _mtti(found.rate),
+            ("GPU-hours" if found.gpus else "hours", f"{found.rate.gpu_hours:,.2f}", "of one interrupt"),
+            ("MTTR", format_seconds(found.mttr_s), "mean length of a restart"),
+            ("availability", format_percent(found.availability), "MTTI / (MTTI + MTTR)"),
+        ]
+    else:
+        rows.append(("MTTI", NOT_GIVEN, found.reasons["rate"]))
+    causes = tuple(
+        (each.cause, exact(each.count), format_seconds(each.seconds), format_percent(each.fraction))
+        for each in found.causes
+    )
+    return Document(
+        f"measured goodput {format_percent(found.goodput)} of {found.wall_s / DAY:,.3f} days",
+        (
+            Facts("Reliability", tuple(rows)),
+            _account("Wall time", found.account),
+            Table("Downtime by cause", ("cause", "interrupts", "down", "of wall time"), causes),
+            *closing(result),
+        ),
+    )
