@@ -7,6 +7,8 @@ no amount is ever changed. Amounts are in the tool's own unit.
 from __future__ import annotations
 
 import contextlib
+import inspect
+import io
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -189,23 +191,22 @@ def _ptflops(subject: Subject, said: Said, backend: str) -> Said:
     """ptflops hides an error behind None and prints it: here it is raised again from what was printed."""
     from ptflops import get_model_complexity_info  # noqa: PLC0415
 
-    if len(subject.args) == 1 and not subject.kwargs:
-        module, make = subject.module, lambda _: subject.args[0]
-    else:
-        module, make = subject.module, lambda _: _by_name(subject)
-    quiet = {"print_per_layer_stat": False, "as_strings": False, "verbose": False}
-    with import_torch().no_grad():
-        total, params = get_model_complexity_info(module, (1,), input_constructor=make, backend=backend, **quiet)
+    alone = len(subject.args) == 1 and not subject.kwargs
+    given = {
+        "input_constructor": lambda _: subject.args[0] if alone else _by_name(subject),
+        "print_per_layer_stat": False, "as_strings": False, "backend": backend,
+    }  # fmt: skip
+    printed = io.StringIO()
+    with import_torch().no_grad(), contextlib.redirect_stdout(printed):
+        total, params = get_model_complexity_info(subject.module, (1,), **given)
     if total is None:
-        raise RuntimeError("ptflops gives no total: its forward failed")
+        raise RuntimeError((printed.getvalue().strip().splitlines() or ["no total, no reason"])[-1])
     said.total, said.params = int(total), int(params)
     return said
 
 
 def _by_name(subject: Subject) -> dict[str, Any]:
     """All inputs by the names of the forward's arguments."""
-    import inspect  # noqa: PLC0415
-
     names = list(inspect.signature(subject.module.forward).parameters)
     return {**dict(zip(names, subject.args, strict=False)), **subject.kwargs}
 
@@ -251,8 +252,6 @@ def torchinfo(subject: Subject) -> Said:
 
 def torchsummary(subject: Subject) -> Said:
     """torchsummary: parameters alone, on float inputs of its own making."""
-    import io  # noqa: PLC0415
-
     from torchsummary import summary  # noqa: PLC0415
 
     module, inputs = subject.positional()
@@ -313,23 +312,43 @@ def torchprofile(subject: Subject) -> Said:
     from torchprofile import profile_macs  # noqa: PLC0415
 
     module, inputs = subject.positional()
-    with warnings.catch_warnings(), import_torch().no_grad():
+    with warnings.catch_warnings(), import_torch().no_grad(), _scopes(subject):
         warnings.simplefilter("ignore")
         nodes = profile_macs(module, inputs, reduction=None)
     said = Said(int(sum(nodes.values())), None)
     for node, amount in nodes.items():
-        said.add(scope_path(node.scope), node.operator.partition("::")[2], amount)
+        path = node.scope.rpartition("/")[2]
+        said.add("" if path == _ROOT else path, node.operator.partition("::")[2], amount)
     return said
 
 
-def scope_path(scope: str) -> str:
-    """`Positional::/Net::model/Linear::fc` as `fc`; a scope holds the whole path at every step or one name."""
-    names = [part.rpartition("::")[2] for part in scope.split("/") if "::" in part]
-    found = ""
-    for name in names:
-        if name:
-            found = name if name.startswith(f"{found}.") else f"{found}.{name}".lstrip(".")
-    return found.removeprefix("model").removeprefix(".")
+_ROOT = "(root)"
+
+
+@contextlib.contextmanager
+def _scopes(subject: Subject) -> Iterator[None]:
+    """The nodes of a graph that is traced inside know the module they come from."""
+    torch = import_torch()
+    handles = []
+
+    def enter(module: Any, _args: Any) -> None:
+        state = torch._C._get_tracing_state()
+        if state:
+            state.push_scope(subject.names.get(id(module)) or _ROOT)
+
+    def leave(_module: Any, _args: Any, _out: Any) -> None:
+        state = torch._C._get_tracing_state()
+        if state:
+            state.pop_scope()
+
+    for child in subject.module.modules():
+        handles.append(child.register_forward_pre_hook(enter))
+        handles.append(child.register_forward_hook(leave))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 BOOKS: dict[str, Callable[[Subject], Said]] = {

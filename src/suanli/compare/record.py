@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -201,7 +200,3 @@ def _operator(mode: Any, found: Record, func: Any, args: Any, kwargs: Any) -> An
         found.add({**call, "args": {key: shape_of(value) for key, value in named.items()}, "out": shape_of(out)})
     return out
 
-
-def main_size() -> int:
-    """Bytes of this module's table, for tests of its completeness."""
-    return sys.getsizeof(FUNCTIONS)

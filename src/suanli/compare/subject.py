@@ -5,6 +5,7 @@ No weights are read. A config that names code of its own is refused, as everywhe
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +15,6 @@ from typing import Any
 from suanli.errors import Fault, InputError
 from suanli.readers.torch_module import hf_meta, load_factory
 from suanli.readers.torch_module.load import copied, import_torch, looks_meta, moved_inputs, read_inputs, shorten
-from suanli.units import FLOPS_PER_MAC
-
-BATCH_AXIS = 0
 
 
 @dataclass
@@ -88,16 +86,15 @@ def _of_config(description: Mapping[str, Any], device: str) -> Subject:
 
 
 def _inputs(module: Any, description: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Inputs to try: as they are, then with a mask of every pair, which no model has to look at."""
+    """Inputs to try: with a mask of every pair, so that no model has to look at values to make one; then without."""
     torch = import_torch()
     plain = hf_meta.model_inputs(module, description["batch"], description.get("seq"))
-    found = [plain]
     tokens = plain.get("input_ids")
-    if tokens is not None:
-        rows, length = tokens.shape
-        mask = torch.zeros(rows, 1, length, length, dtype=module.dtype, device="meta")
-        found.append({**plain, "attention_mask": mask})
-    return found
+    if tokens is None or "attention_mask" not in inspect.signature(module.forward).parameters:
+        return [plain]
+    rows, length = tokens.shape
+    mask = torch.zeros(rows, 1, length, length, dtype=module.dtype, device="meta")
+    return [{**plain, "attention_mask": mask}, plain]
 
 
 def _materialised(module: Any, device: str) -> Any:
@@ -181,6 +178,3 @@ def tensors_of(value: Any) -> list[Any]:
     if isinstance(value, list | tuple):
         return [tensor for item in value for tensor in tensors_of(item)]
     return []
-
-
-__all__ = ["FLOPS_PER_MAC", "Subject", "build", "tensors_of"]

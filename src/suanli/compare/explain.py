@@ -1,0 +1,215 @@
+"""Why a counter's number differs: its own books against the right ones, module by module, to the last FLOP.
+
+Every module's difference is taken apart into causes of known size. The causes are found by what the amounts are, not
+by which tool wrote them; what no cause fits stays `unexplained`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from suanli.compare.places import Place, Product, Sizes, plain_name
+from suanli.nouns.comparison import Cause
+
+MOST_PER_ELEMENT = 24  # FLOPs an element that an elementwise operator may be charged
+MOST_BIASES = 4
+
+_FAMILIES = {
+    "linear": "linear", "mm": "linear", "addmm": "linear", "nondynamicallyquantizablelinear": "linear",
+    "bilinear": "linear", "matmul": "matmul", "bmm": "matmul", "baddbmm": "matmul", "einsum": "matmul",
+    "mv": "matmul", "addmv": "matmul", "dot": "matmul", "conv": "conv", "attention": "attention",
+    "flashattentionforward": "attention", "efficientattentionforward": "attention", "groupedmm": "experts",
+    "lstm": "recurrent", "gru": "recurrent", "rnn": "recurrent", "rnntanh": "recurrent", "rnnrelu": "recurrent",
+    "multiheadattention": "whole", "transformerencoderlayer": "whole",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Found:
+    """A cause at one place. `words` is what groups it with those of other places."""
+
+    words: str
+    flops: int
+    path: str
+
+
+def explain(
+    places: Mapping[str, Place], entries: Iterable[tuple[str, str, int]], total: int, right: int, batch: int = 1
+) -> tuple[tuple[Cause, ...], int]:
+    """Causes, largest first, and what has none; together they are `total` - `right`. All in FLOPs."""
+    by_path: dict[str, dict[str, int]] = {}
+    for path, operator, flops in entries:
+        own = by_path.setdefault(path, {})
+        own[operator] = own.get(operator, 0) + flops
+    found: list[Found] = []
+    for path in {**places, **by_path}:
+        found.extend(_at(places.get(path, Place(path)), by_path.get(path, {})))
+    found.extend(_beside(by_path, total, batch))
+    return _grouped(found), total - right - sum(each.flops for each in found)
+
+
+def _grouped(found: Iterable[Found]) -> tuple[Cause, ...]:
+    """Findings of one kind together."""
+    groups: dict[str, list[Found]] = {}
+    for each in found:
+        if each.flops:
+            groups.setdefault(each.words, []).append(each)
+    causes = [
+        Cause(cause=words, flops=sum(each.flops for each in group), places=len({each.path for each in group}),
+              example=group[0].path)
+        for words, group in groups.items()
+    ]  # fmt: skip
+    return tuple(sorted(causes, key=lambda cause: -abs(cause.flops)))
+
+
+def _beside(by_path: Mapping[str, Mapping[str, int]], total: int, batch: int) -> Iterator[Found]:
+    """Where a total is not the sum of its books: modules (named by their class) divided by the batch, or everything."""
+    rows = [(operator, flops) for own in by_path.values() for operator, flops in own.items()]
+    missing = total - sum(flops for _, flops in rows)
+    modules = sum(flops for operator, flops in rows if operator[:1].isupper())
+    for words, part in (("modules divided by the batch, functions not", modules),
+                        ("divided by the batch", sum(flops for _, flops in rows))):  # fmt: skip
+        if missing and batch > 1 and part % batch == 0 and part // batch - part == missing:
+            yield Found(words, missing, "")
+            return
+
+
+# --- one place ----------------------------------------------------------------------------------------------------
+
+
+def _at(place: Place, tool: Mapping[str, int]) -> Iterator[Found]:
+    """Causes at one module."""
+    families = {operator: _family(operator, place) for operator in tool}
+    multiplied = {operator: flops for operator, flops in tool.items() if families[operator]}
+    if sum(multiplied.values()) != place.flops:
+        yield from _products(place, multiplied, families)
+    for operator, flops in tool.items():
+        if not families[operator]:
+            yield from _elementwise(place, operator, flops)
+
+
+def _family(operator: str, place: Place) -> str:
+    """Which product an entry is of; empty for elementwise work. A class of the model's own is what it multiplies."""
+    name = plain_name(operator)
+    if name in _FAMILIES:
+        return _FAMILIES[name]
+    own_class = operator[:1].isupper() and name not in place.sizes and bool(place.products)
+    return "whole" if own_class else ""
+
+
+def _products(place: Place, tool: Mapping[str, int], families: Mapping[str, str]) -> Iterator[Found]:
+    """Products that are missing, or counted in another way."""
+    amounts: dict[str, int] = {}
+    for operator, flops in tool.items():
+        family = families[operator]
+        amounts[family] = amounts.get(family, 0) + flops
+    if "whole" in amounts:
+        yield from _counted(place, list(place.products.values()), sum(amounts.values()), " and ".join(tool))
+        return
+    groups: dict[str, list[Product]] = {}
+    for product in place.products.values():
+        groups.setdefault(_kind(product), []).append(product)
+    if "attention" in groups and "matmul" in amounts and "matmul" not in groups:
+        amounts["attention"] = amounts.get("attention", 0) + amounts.pop("matmul")  # its two products, one by one
+    for family in {**groups, **amounts}:
+        products, amount = groups.get(family, []), amounts.get(family, 0)
+        if not amount:
+            for product in products:
+                yield Found(f"{product.operator} not counted", -product.flops, place.path)
+        elif not products:
+            yield from _again(place, family, amount)
+        else:
+            yield from _counted(place, products, amount, products[0].operator)
+
+
+def _kind(product: Product) -> str:
+    return _FAMILIES.get(plain_name(product.operator), product.kind)
+
+
+def _again(place: Place, family: str, amount: int) -> Iterator[Found]:
+    """Products charged where there are none of that kind: the same as another product there."""
+    for product in place.products.values():
+        if amount == product.flops:
+            yield Found(f"{product.operator} counted once more, as {family}", amount, place.path)
+            return
+
+
+def _counted(place: Place, products: list[Product], amount: int, operator: str) -> Iterator[Found]:
+    """Products counted in another way: how, and bias additions beside it."""
+    right = sum(each.flops for each in products)
+    for words, base, bias in _ways(place, products):
+        rest = amount - base
+        if rest == 0 or (bias and rest % bias == 0 and 0 < rest // bias <= MOST_BIASES):
+            yield Found(f"{operator} {words}", base - right, place.path)
+            yield Found(f"bias additions, {_each(rest, bias)} an element", rest, place.path)
+            return
+    sizes = sum(each.written for each in place.sizes.values())
+    for unit, what in ((place.hidden, "hidden unit and position"), (sizes, "element written there")):
+        rest = amount - right
+        if unit and rest % unit == 0 and abs(rest // unit) <= 2 * MOST_PER_ELEMENT:
+            yield Found(f"{operator}: work beside the products, {_each(rest, unit)} a {what}", rest, place.path)
+            return
+
+
+def _ways(place: Place, products: list[Product]) -> Iterator[tuple[str, int, int]]:
+    """Ways of counting products: in words, FLOPs, and bias elements beside it."""
+
+    def total(name: str) -> int:
+        return sum(int(getattr(each, name)) for each in products)
+
+    flops, bias = total("flops"), total("bias")
+    yield "counted", flops, bias
+    yield "counted twice", 2 * flops, bias
+    yield "with a multiply-add as one FLOP", flops // 2, bias
+    yield "with positions dropped", total("first_axis"), total("first_axis_bias")
+    yield "taken for a convolution", total("as_conv"), total("as_conv_bias")
+    yield "with kernels used per output, not per input", total("by_output"), bias
+    yield "with leading axes of one factor dropped", total("broadcast"), bias
+    parameters = 2 * place.weighted
+    yield "as parameters × first axis of the result", parameters, bias
+
+
+def _each(amount: int, unit: int) -> str:
+    """How much of an amount falls to one."""
+    return f"{amount // unit if unit else 0} FLOP{'' if unit and amount == unit else 's'}"
+
+
+# --- elementwise work ---------------------------------------------------------------------------------------------
+
+
+def _elementwise(place: Place, operator: str, amount: int) -> Iterator[Found]:
+    """Work that multiplies no matrices, charged by the element; a lookup charged as a product."""
+    name = plain_name(operator)
+    if name == "embedding" and amount in (place.tables, place.tables_first_axis):
+        whole = amount == place.tables
+        words = "lookup charged as a product" if whole else "lookup charged as a product, positions dropped"
+        yield Found(words, amount, place.path)
+        return
+    for sizes in _candidates(place, name):
+        words = _per_element(amount, sizes)
+        if words:
+            yield Found(f"{name} charged {words}", amount, place.path)
+            return
+    if place.weighted and amount == 2 * place.weighted:
+        yield Found(f"{name} charged as parameters × first axis of the result", amount, place.path)
+
+
+def _candidates(place: Place, name: str) -> list[Sizes]:
+    """Sizes of the operator of that name; else, for a class of the model's own, of each thing it does."""
+    if name in place.sizes:
+        return [place.sizes[name]]
+    similar = [sizes for key, sizes in place.sizes.items() if key in name or name in key]
+    return similar or list(place.sizes.values())
+
+
+def _per_element(amount: int, sizes: Sizes) -> str:
+    for size, what in ((sizes.read, "an element"), (sizes.written, "an element written")):
+        if size and amount % size == 0 and amount // size <= MOST_PER_ELEMENT:
+            return f"{_each(amount, size)} {what}"
+    for unit in (1, 2):
+        if amount == unit * (sizes.read + sizes.written):
+            return f"{_each(unit, 1)} an element read and one written"
+        if amount == unit * (3 * sizes.read - sizes.rows):
+            return f"{_each(3 * unit, 1)} an element less one a row"
+    return ""
