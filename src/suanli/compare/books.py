@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from suanli.compare.explain import SINGLE
 from suanli.compare.subject import Subject
 from suanli.readers.torch_module.load import import_torch
 
@@ -269,8 +270,10 @@ def torchstat(subject: Subject) -> Said:
     module, inputs = subject.positional()
     collected = ModelStat(module, tuple(inputs[0].shape[1:]))._analyze_model()
     said = Said(None, None)
+    kinds = {name: type(child).__name__ for name, child in subject.module.named_modules()}
     for node in collected:
-        said.add(node.name, "module", node.Flops)
+        path = node.name.removeprefix("model").removeprefix(".")
+        said.add(path, kinds.get(path, ""), node.Flops)
     said.total = sum(said.entries.values())
     return said
 
@@ -318,7 +321,8 @@ def torchprofile(subject: Subject) -> Said:
     said = Said(int(sum(nodes.values())), None)
     for node, amount in nodes.items():
         path = node.scope.rpartition("/")[2]
-        said.add("" if path == _ROOT else path, node.operator.partition("::")[2], amount)
+        operator = node.operator.partition("::")[2] + ("" if node.outputs[0].shape else SINGLE)
+        said.add("" if path == _ROOT else path, operator, amount)
     return said
 
 

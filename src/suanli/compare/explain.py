@@ -14,6 +14,7 @@ from suanli.nouns.comparison import Cause
 
 MOST_PER_ELEMENT = 24  # FLOPs an element that an elementwise operator may be charged
 MOST_BIASES = 4
+SINGLE = " of single numbers"  # how the books mark arithmetic of tensors without axes
 
 _FAMILIES = {
     "linear": "linear", "mm": "linear", "addmm": "linear", "nondynamicallyquantizablelinear": "linear",
@@ -46,10 +47,10 @@ def explain(
     for path in {**places, **by_path}:
         found.extend(_at(places.get(path, Place(path)), by_path.get(path, {})))
     found.extend(_beside(by_path, total, batch))
-    return _grouped(found), total - right - sum(each.flops for each in found)
+    return grouped(found), total - right - sum(each.flops for each in found)
 
 
-def _grouped(found: Iterable[Found]) -> tuple[Cause, ...]:
+def grouped(found: Iterable[Found]) -> tuple[Cause, ...]:
     """Findings of one kind together."""
     groups: dict[str, list[Found]] = {}
     for each in found:
@@ -85,7 +86,9 @@ def _at(place: Place, tool: Mapping[str, int]) -> Iterator[Found]:
     if sum(multiplied.values()) != place.flops:
         yield from _products(place, multiplied, families)
     for operator, flops in tool.items():
-        if not families[operator]:
+        if operator.endswith(SINGLE):
+            yield Found(f"{operator} charged: lengths of the traced graph among them", flops, place.path)
+        elif not families[operator]:
             yield from _elementwise(place, operator, flops)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -82,7 +83,7 @@ def plain_name(name: str) -> str:
     for start, plain in _PLAIN.items():
         if flat.startswith(start):
             return plain
-    return flat.rstrip("0123456789d") or flat
+    return re.sub(r"(?<=[a-z])[123]d$", "", flat)
 
 
 _PLAIN = {
