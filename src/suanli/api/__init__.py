@@ -4,10 +4,11 @@ The command line, notebooks and the web API all enter here, so they give the sam
 """
 
 from suanli.api.catalogues import gpus, models
+from suanli.api.comparing import compare
 from suanli.api.counting import count
 from suanli.api.measuring import mfu
 from suanli.api.reasons import why
 from suanli.api.training import train
 from suanli.api.verifying import verify
 
-__all__ = ["count", "gpus", "mfu", "models", "train", "verify", "why"]
+__all__ = ["compare", "count", "gpus", "mfu", "models", "train", "verify", "why"]

@@ -12,7 +12,7 @@ from suanli.catalog.presets import find_preset
 from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
-from suanli.readers import files
+from suanli.readers import files, hub
 from suanli.readers.torch_module import Traced, hf_meta, is_module, load_factory, trace
 from suanli.readers.torch_module.load import DTYPES, PREFIX
 from suanli.traced import check_convention, count_traced
@@ -89,7 +89,7 @@ def _trace(request: Request, model: Any, input_: Any, typed: Mapping[str, Any], 
         return trace(module, made if input_ is None else input_, train=train)
     if workload.recompute == "selective":
         raise _no_recompute("selective")
-    config, head, where = _config(model)
+    config, head, where = config_of(model)
     seq = None if typed.get("seq") is None else workload.seq
     batch = request.whole("batch", typed.get("batch"), 1) or 1
     dtype = DTYPES.get(workload.dtype, "bfloat16")
@@ -112,7 +112,7 @@ def _no_recompute(policy: str) -> InputError:
     )
 
 
-def _config(model: Any) -> tuple[Mapping[str, Any], str | None, str]:
+def config_of(model: Any) -> tuple[Mapping[str, Any], str | None, str]:
     """A Hugging Face config, its head, and where it is from."""
     if isinstance(model, Mapping):
         return model, None, "the config"
@@ -134,6 +134,8 @@ def _named_config(text: str) -> tuple[Mapping[str, Any], str | None, str]:
         path = Path(text).expanduser()
         if "\0" not in text and path.exists():
             return files.read_json_config(files.config_file(path)), None, text
+        if hub.HUB_ID.fullmatch(text):
+            return hub.read_hub_config(text), None, text
         raise
     if preset.format != "hf":
         raise ConfigError(

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from suanli.cli import catalogues, count, mfu, train, verify, why
+from suanli.cli import catalogues, compare, count, mfu, train, verify, why
 from suanli.version import VERSION
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ def _root(
 
 
 app.command("count")(count.command)
+app.command("compare")(compare.command)
 app.command("mfu")(mfu.command)
 app.command("train")(train.command)
 app.command("gpus")(catalogues.gpus_command)

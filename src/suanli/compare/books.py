@@ -104,8 +104,9 @@ def calflops(subject: Subject) -> Said:
 
     pipeline.get_total_flops = read
     quiet = {"print_results": False, "print_detailed": False, "output_as_string": False}
-    with import_torch().no_grad(), _lists(
-        said, subject, calculate_pipline.module_flop_count, pytorch_ops.MODULE_HOOK_MAPPING
+    with (
+        import_torch().no_grad(),
+        _lists(said, subject, calculate_pipline.module_flop_count, pytorch_ops.MODULE_HOOK_MAPPING),
     ):
         found = calculate_flops(subject.module, args=list(subject.args), kwargs=dict(subject.kwargs), **quiet)
     said.total, said.params = int(found[0]), int(found[2])

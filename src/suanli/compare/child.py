@@ -24,6 +24,7 @@ from suanli.compare.books import BOOKS
 from suanli.compare.record import record
 from suanli.compare.subject import build
 from suanli.errors import SuanliError
+from suanli.readers.torch_module.books import units_of
 from suanli.readers.torch_module.load import looks_meta, shorten
 from suanli.units import KIBI
 
@@ -105,7 +106,11 @@ def _counted(request: Mapping[str, Any]) -> dict[str, Any]:
     start = time.perf_counter()
     if request["tool"] == RECORD:
         calls = record(subject)
-        found: dict[str, Any] = {"calls": calls, "params": subject.params(), "main_input": subject.main_input}
+        units, unit = units_of((subject.args, subject.kwargs))
+        found: dict[str, Any] = {
+            "calls": calls, "params": subject.params(), "main_input": subject.main_input, "units": units, "unit": unit,
+            "batch": subject.batch(),
+        }  # fmt: skip
     else:
         said = BOOKS[request["tool"]](subject)
         entries = [[path, operator, amount] for (path, operator), amount in said.entries.items()]

@@ -82,7 +82,7 @@ def _sums(ledger: Ledger) -> dict[str, tuple[int, int]]:
     """Forward and backward FLOPs of every path."""
     found: dict[str, tuple[int, int]] = {}
     for row in ledger.rows:
-        before, after = found.get(_plain(row), (0, 0))
+        before, after = found.get(row.path, (0, 0))
         forward, backward = (row.model_flops if row.pass_ == each else 0 for each in (FORWARD, BACKWARD))
         found[row.path] = before + forward, after + backward
     return found

@@ -38,6 +38,11 @@ class Subject:
         """Parameters, tied ones once."""
         return sum(each.numel() for each in self.module.parameters())
 
+    def batch(self) -> int:
+        """First axis of the first input, where tools look for a batch."""
+        first = next(iter(tensors_of([*self.args, *self.kwargs.values()])), None)
+        return int(first.shape[0]) if first is not None and first.dim() else 1
+
     def positional(self) -> tuple[Any, tuple[Any, ...]]:
         """The same as a module of positional tensors that gives a tuple of tensors: for tools that trace graphs."""
         return _positional(self), (*self.args, *self.kwargs.values())
@@ -129,7 +134,7 @@ def _of_factory(description: Mapping[str, Any], device: str) -> Subject:
 
 def _of_pickle(description: Mapping[str, Any], device: str) -> Subject:
     """A live module of the parent process, written by it to a file of its own."""
-    module, inputs = pickle.loads(Path(description["path"]).read_bytes())  # noqa: S301  our own file, just written
+    module, inputs = pickle.loads(Path(description["path"]).read_bytes())
     return _of_module(module, inputs, device)
 
 
