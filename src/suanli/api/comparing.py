@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from suanli.compare.peers import Progress  # loads the package before `suanli.compare` is bound to the verb
 from suanli.nouns.result import Result
 
 
@@ -18,7 +18,7 @@ def compare(
     tools: Any = None,
     time_limit: Any = None,
     memory_limit: Any = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """The same model through every third-party counter installed, and why each differs. Raises InputError.
 

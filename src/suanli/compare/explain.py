@@ -95,10 +95,10 @@ def _at(place: Place, tool: Mapping[str, int]) -> Iterator[Found]:
 def _family(operator: str, place: Place) -> str:
     """Which product an entry is of; empty for elementwise work. A class of the model's own is what it multiplies."""
     name = plain_name(operator)
-    if name in _FAMILIES:
-        return _FAMILIES[name]
-    own_class = operator[:1].isupper() and name not in place.sizes and bool(place.products)
-    return "whole" if own_class else ""
+    is_class, family = operator[:1].isupper(), _FAMILIES.get(name, "")
+    if is_class and place.products and family not in map(_kind, place.products.values()):
+        return "" if name in place.sizes and not family else "whole"
+    return family
 
 
 def _products(place: Place, tool: Mapping[str, int], families: Mapping[str, str]) -> Iterator[Found]:
@@ -108,7 +108,10 @@ def _products(place: Place, tool: Mapping[str, int], families: Mapping[str, str]
         family = families[operator]
         amounts[family] = amounts.get(family, 0) + flops
     if "whole" in amounts:
-        yield from _counted(place, list(place.products.values()), sum(amounts.values()), " and ".join(tool))
+        names = [each.operator for each in place.products.values()]
+        yield from _counted(
+            place, list(place.products.values()), sum(amounts.values()), " and ".join(names), list(tool)
+        )
         return
     groups: dict[str, list[Product]] = {}
     for product in place.products.values():
@@ -123,7 +126,8 @@ def _products(place: Place, tool: Mapping[str, int], families: Mapping[str, str]
         elif not products:
             yield from _again(place, family, amount)
         else:
-            yield from _counted(place, products, amount, products[0].operator)
+            entries = [operator for operator in tool if families[operator] == family]
+            yield from _counted(place, products, amount, products[0].operator, entries)
 
 
 def _kind(product: Product) -> str:
@@ -138,15 +142,19 @@ def _again(place: Place, family: str, amount: int) -> Iterator[Found]:
             return
 
 
-def _counted(place: Place, products: list[Product], amount: int, operator: str) -> Iterator[Found]:
-    """Products counted in another way: how, and bias additions beside it."""
+def _counted(place: Place, products: list[Product], amount: int, operator: str, entries: list[str]) -> Iterator[Found]:
+    """Products counted in another way: how, and bias additions beside it. `entries`: what the tool calls them."""
     right = sum(each.flops for each in products)
-    for words, base, bias in _ways(place, products):
+    for words, base, bias in _ways(place, products, " and as ".join(entries)):
         rest = amount - base
-        if rest == 0 or (bias and rest % bias == 0 and 0 < rest // bias <= MOST_BIASES):
-            yield Found(f"{operator} {words}", base - right, place.path)
-            yield Found(f"bias additions, {_each(rest, bias)} an element", rest, place.path)
-            return
+        for size, added in (
+            (bias, "bias additions"),
+            (sum(each.bias_itself for each in products), "biases themselves"),
+        ):
+            if rest == 0 or (size and rest % size == 0 and 0 < rest // size <= MOST_BIASES):
+                yield Found(f"{operator} {words}", base - right, place.path)
+                yield Found(f"{added} charged, {_each(rest, size)} an element", rest, place.path)
+                return
     sizes = sum(each.written for each in place.sizes.values())
     for unit, what in ((place.hidden, "hidden unit and position"), (sizes, "element written there")):
         rest = amount - right
@@ -155,7 +163,7 @@ def _counted(place: Place, products: list[Product], amount: int, operator: str) 
             return
 
 
-def _ways(place: Place, products: list[Product]) -> Iterator[tuple[str, int, int]]:
+def _ways(place: Place, products: list[Product], entries: str) -> Iterator[tuple[str, int, int]]:
     """Ways of counting products: in words, FLOPs, and bias elements beside it."""
 
     def total(name: str) -> int:
@@ -163,14 +171,13 @@ def _ways(place: Place, products: list[Product]) -> Iterator[tuple[str, int, int
 
     flops, bias = total("flops"), total("bias")
     yield "counted", flops, bias
-    yield "counted twice", 2 * flops, bias
+    yield f"counted twice, as {entries}", 2 * flops, bias
     yield "with a multiply-add as one FLOP", flops // 2, bias
     yield "with positions dropped", total("first_axis"), total("first_axis_bias")
-    yield "taken for a convolution", total("as_conv"), total("as_conv_bias")
+    yield "taken for a convolution", 2 * place.as_conv, 0
     yield "with kernels used per output, not per input", total("by_output"), bias
     yield "with leading axes of one factor dropped", total("broadcast"), bias
-    parameters = 2 * place.weighted
-    yield "as parameters × first axis of the result", parameters, bias
+    yield "as parameters × first axes of the result", 2 * (place.weighted + place.weighted_twice), 0
 
 
 def _each(amount: int, unit: int) -> str:
@@ -194,8 +201,9 @@ def _elementwise(place: Place, operator: str, amount: int) -> Iterator[Found]:
         if words:
             yield Found(f"{name} charged {words}", amount, place.path)
             return
-    if place.weighted and amount == 2 * place.weighted:
-        yield Found(f"{name} charged as parameters × first axis of the result", amount, place.path)
+    weighted = place.weighted + place.weighted_twice
+    if weighted and amount == 2 * weighted:
+        yield Found(f"{name} charged as parameters × first axes of the result", amount, place.path)
 
 
 def _candidates(place: Place, name: str) -> list[Sizes]:

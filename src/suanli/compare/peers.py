@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from suanli.errors import unknown_name
+
+Progress = Callable[[str, int, int], None]  # title of what runs, how many are done, of how many
 
 MACS, FLOPS, NOTHING = "MACs", "FLOPs", "no count"
 META, CPU = "meta", "cpu"

@@ -19,10 +19,9 @@ class Product:
     kind: str
     flops: int = 0
     bias: int = 0  # elements a bias is added to
+    bias_itself: int = 0  # elements of the bias
     first_axis: int = 0  # FLOPs if only the first axis of the result were rows
     first_axis_bias: int = 0
-    as_conv: int = 0  # FLOPs if the features of a flat layer were positions of a picture
-    as_conv_bias: int = 0
     by_output: int = 0  # FLOPs if kernels of a transposed convolution were used per output
     broadcast: int = 0  # FLOPs if the axes that only the right factor has were dropped
 
@@ -45,7 +44,9 @@ class Place:
     sizes: dict[str, Sizes] = field(default_factory=dict)
     tables: int = 0  # FLOPs if lookups were products with one-hot rows
     tables_first_axis: int = 0
-    weighted: int = 0  # parameters times first axis of the result
+    weighted: int = 0  # elements of weight and bias times the first axis of the result
+    weighted_twice: int = 0  # elements of other weights and biases times the first two axes
+    as_conv: int = 0  # parameters times every axis of the result but the second, as of a convolution
     hidden: int = 0  # hidden units times positions of a recurrent stack
 
     @property
@@ -124,13 +125,11 @@ def _add_product(place: Place, call: Call, flops: int, read: list[int], written:
     rows = prod(written[:-1]) or 1
     product.flops += flops
     product.bias += bias
+    product.bias_itself += times * written[-1] if biased else 0
     product.first_axis += flops * (written[0] if written else 1) // rows
     product.first_axis_bias += bias * (written[0] if written else 1) // rows
-    positions = prod(written[:1]) * prod(written[2:])
-    product.as_conv += flops * positions // rows
-    product.as_conv_bias += bias * positions // rows
     product.by_output += flops * prod(written[2:]) // (prod(read[2:]) or 1)
-    product.broadcast += _left_alone(flops, args)
+    product.broadcast += times * _left_alone(flops // times, args)
 
 
 _BIAS_FIRST = ("addmm", "baddbmm", "addmv", "addbmm")
@@ -144,8 +143,13 @@ def _left_alone(flops: int, args: Call) -> int:
 
 def _add_module(place: Place, call: Call) -> None:
     out, said = first_shape(call["out"]), call["said"]
-    params = sum(prod(shape) for shape in call["params"].values())
-    place.weighted += call["times"] * params * (out[0] if out else 1)
+    for name, shape in call["params"].items():
+        elements = call["times"] * prod(shape)
+        place.as_conv += elements * prod(out[:1]) * prod(out[2:])
+        if name in ("weight", "bias"):
+            place.weighted += elements * prod(out[:1])
+        elif "weight" in name or "bias" in name:
+            place.weighted_twice += elements * prod(out[:2])
     if "hidden_size" in said and "num_layers" in said and call["plain"]:
         read = first_shape(call["args"][0] if call["args"] else None)
         directions = 2 if said.get("bidirectional") else 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from suanli.compare.peers import CPU, META, Peer
+from suanli.compare.peers import CPU, META, Peer, Progress
 from suanli.compare.places import Place, places_of
 from suanli.compare.runner import Runner
 from suanli.footprint import FP32_BYTES
@@ -18,7 +18,6 @@ RECORD = "record"
 CPU_SHARE = 4  # weights may fill a fourth of the bound: the tool copies some of them and makes activations
 
 Answer = Mapping[str, Any]
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass
