@@ -14,12 +14,12 @@ from suanli.api.parts import as_asked, assumed_line, read_model_of, read_workloa
 from suanli.api.request import Request
 from suanli.api.tracing import config_of
 from suanli.catalog.conventions import CONVENTIONS
-from suanli.compare.closed import closed, right_step
-from suanli.compare.peers import PEERS, Peer, find_peers
-from suanli.compare.session import AUTO, DEVICES, Progress, Session
+from suanli.compare.closed import Closed, closed, right_step
+from suanli.compare.peers import PEERS, Peer, Progress, find_peers
+from suanli.compare.session import AUTO, DEVICES, Session
 from suanli.compare.verdict import formula_counter, right_of_pass, tool_counter
 from suanli.count import build_ledger
-from suanli.errors import ConfigError, InputError, SuanliError, shown, unknown_name
+from suanli.errors import ConfigError, Fault, InputError, SuanliError, shown, unknown_name
 from suanli.nouns.arch import Arch
 from suanli.nouns.comparison import Comparison, Counter, Right
 from suanli.nouns.ledger import Ledger
@@ -52,6 +52,11 @@ class Subject:
             return self.arch.name
         return str((self.description or {}).get("name", "module"))
 
+    @property
+    def title(self) -> str:
+        """Name as people write it."""
+        return (self.arch.title or self.arch.name) if self.arch is not None else self.name
+
 
 def compare_model(
     model: Any, *, seq: Any, batch: Any, input_: Any, device: str | None, tools: Any, time_limit: Any,
@@ -77,7 +82,7 @@ def compare_model(
         if session is not None:
             session.run([peer for peer in wanted if peer.package])
     if subject.arch is None and session is not None and "reason" in session.record:
-        raise InputError(*_cannot(session.record["reason"], subject).faults)
+        raise InputError(*cannot_run(session.record["reason"], subject).faults)
     return _result(request, model, subject, session, wanted)
 
 
@@ -96,9 +101,8 @@ def _device(request: Request, device: str | None) -> str:
     return word
 
 
-def _cannot(reason: str, subject: Subject) -> ConfigError:
-    from suanli.errors import Fault  # noqa: PLC0415
-
+def cannot_run(reason: str, subject: Subject) -> ConfigError:
+    """The error of a model that gives no number."""
     return ConfigError(Fault(code="cannot_run", message=reason, where="MODEL", got=shown(subject.name)))
 
 
@@ -123,8 +127,10 @@ def subject_of(request: Request, model: Any, input_: Any, seq: Any, batch: Any) 
         description = {"form": "factory", "name": model.strip(), "input": input_}
         yield Subject(description=description, arch=None, workload=Workload())
     elif is_source(model):
-        request.fault("not_run", "a file or function is no torch module that other counters could run", "MODEL",
-                      got=shown(model), expected="a preset, a config, a hub id, or torch:package.module:factory")  # fmt: skip
+        request.fault(
+            "not_run", "no torch module that other counters could run", "MODEL", got=shown(model),
+            expected="a preset, a config, a hub id, or torch:package.module:factory",
+        )  # fmt: skip
         yield None
     else:
         yield _described(request, model, seq, batch)
@@ -184,7 +190,7 @@ def _result(
     tokens = arch is not None and arch.unit == "token"
     found = Comparison(
         model=subject.name,
-        title=(arch.title or arch.name) if arch is not None else subject.name,
+        title=subject.title,
         unit=arch.unit if arch is not None else record.get("unit", "sample"),
         units=subject.workload.batch * (subject.workload.seq if tokens else 1) if arch else record.get("units", 1),
         params=arch.params_total if arch is not None else int(record.get("params", 0)),
@@ -205,10 +211,11 @@ def _result(
 
 def _step(subject: Subject) -> Ledger:
     assert subject.arch is not None
-    return right_step(subject.arch, _training(subject.workload))
+    return right_step(subject.arch, training(subject.workload))
 
 
-def _training(workload: Workload) -> Workload:
+def training(workload: Workload) -> Workload:
+    """The training step of the same lengths."""
     return Workload(phase="train", batch=workload.batch, seq=workload.seq)
 
 
@@ -228,9 +235,7 @@ def _counter(peer: Peer, subject: Subject, session: Session | None, right: Right
         batch = int(session.record.get("batch", 1)) if session is not None else 1
         return tool_counter(peer, answer, session.places if session is not None else {}, right.flops, batch)
     if subject.arch is None or step is None:
-        from suanli.compare.closed import Closed  # noqa: PLC0415
-
         reason = "a formula needs a config, a preset or a layer expression"
         return formula_counter(peer, Closed(flops=None, reason=reason), 0)
     main_input = session.record.get("main_input") if session is not None else None
-    return formula_counter(peer, closed(peer, subject.arch, _training(subject.workload), main_input), step.model_flops)
+    return formula_counter(peer, closed(peer, subject.arch, training(subject.workload), main_input), step.model_flops)

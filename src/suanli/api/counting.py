@@ -40,15 +40,25 @@ def count(
     input: Any = None,
     trace: bool = False,
     strict: bool = False,
+    like: str | None = None,
 ) -> Result:
     """Parameters, FLOPs, MACs and bytes of a model. Raises InputError listing every fault of the request.
 
     A module (`torch:package.module:factory`, or a live one) is run once, on `input`: tensors or a shape like
-    `1x3x224x224`. `trace` runs a config or preset too. `strict`: not ok where an operator had no formula.
+    `1x3x224x224`. `trace` runs a config or preset too. `strict`: not ok where an operator had no formula. `like` gives
+    the number another counter would give (calflops, megatron, …), with what makes it differ from convention full.
 
     >>> count("llama-3.1-8b", seq=8192, phase="train").params.total
     8030261248
     """
+    if like is not None:
+        from suanli.api.liking import count_like  # noqa: PLC0415  loaded where it is needed
+
+        others = {
+            "kv_len": kv_len, "image": image, "dtype": dtype, "kv_dtype": kv_dtype, "optimizer": optimizer,
+            "recompute": recompute, "convention": convention, "by": by, "trainable": trainable, "params": params,
+        }  # fmt: skip
+        return count_like(model, like, seq=seq, batch=batch, input_=input, phase=phase, others=others)
     if is_source(model) and not trace:
         from suanli.api.sources import count_source  # noqa: PLC0415  loaded where it is needed
 

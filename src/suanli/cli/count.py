@@ -41,6 +41,9 @@ Input = Annotated[
 ]
 Trace = Annotated[bool, typer.Option("--trace", help="Run the model once on torch's meta device; no formula of ours.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 where an operator had no formula.")]
+Like = Annotated[
+    Text, text_option("--like", "Count as another counter would: calflops, thop@cpu, megatron, 6nd …", metavar="TOOL")
+]
 
 
 def command(
@@ -61,6 +64,7 @@ def command(
     input: Input = None,
     trace: Trace = False,
     strict: Strict = False,
+    like: Like = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -73,7 +77,7 @@ def command(
         lambda: api.count(
             model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, dtype=dtype, kv_dtype=kv_dtype,
             optimizer=optimizer, recompute=recompute, convention=convention, by=by, trainable=trainable, params=params,
-            input=input or None, trace=trace, strict=strict,
+            input=input or None, trace=trace, strict=strict, like=like,
         ),
         as_json=json,
         output=output,

@@ -131,15 +131,13 @@ def deepspeed(subject: Subject) -> Said:
 @contextlib.contextmanager
 def _lists(said: Said, subject: Subject, lists: list[Any], whole: Any) -> Iterator[None]:
     """Read each module's list of calls when it ends, before the tool adds it up."""
-    handles = []
 
     def after(module: Any, _args: Any, _out: Any) -> None:
         for name, amount in lists[-1] if lists else ():
             said.add(subject.names.get(id(module), ""), name.__self__.__name__, amount)
 
-    for child in subject.module.modules():
-        if type(child) not in whole:
-            handles.append(child.register_forward_hook(after))
+    listed = [child for child in subject.module.modules() if type(child) not in whole]
+    handles = [child.register_forward_hook(after) for child in listed]
     try:
         yield
     finally:

@@ -109,7 +109,7 @@ def _counted(request: Mapping[str, Any]) -> dict[str, Any]:
         units, unit = units_of((subject.args, subject.kwargs))
         found: dict[str, Any] = {
             "calls": calls, "params": subject.params(), "main_input": subject.main_input, "units": units, "unit": unit,
-            "batch": subject.batch(),
+            "batch": subject.batch(), "positional": len(subject.args) == 1 and not subject.kwargs,
         }  # fmt: skip
     else:
         said = BOOKS[request["tool"]](subject)

@@ -71,7 +71,7 @@ def _by_ledger(name: str, arch: Arch, workload: Workload) -> tuple[int, list[Fou
     ledger, right = build_ledger(arch, workload, CONVENTIONS[name]), right_step(arch, workload)
     layers = {placed.path: placed.layer for placed in arch.leaves()}
     sums = [_sums(each) for each in (ledger, right)]
-    found = []
+    found: list[Found] = []
     for path in {**sums[0], **sums[1]}:
         said, true = (each.get(path, (0, 0)) for each in sums)
         found.extend(_row(path, layers.get(path), said, true))

@@ -68,7 +68,7 @@ def _right(call: Call) -> Shape:
 
 
 def _linear(call: Call) -> int:
-    return prod(_read(call)) * _weight(call)[0]
+    return int(prod(_read(call)) * _weight(call)[0])
 
 
 def _matmul(call: Call) -> int:

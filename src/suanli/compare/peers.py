@@ -65,12 +65,13 @@ TOOLS = tuple(row.name for row in _ROWS if row.package)
 FORMULAS = tuple(row.name for row in _ROWS if not row.package)
 
 
-def find_peer(name: str, where: str) -> Peer:
+def find_peer(name: str, where: str, among: Iterable[str] = PEERS) -> Peer:
     """The counter of that name. Raises UnknownNameError with the nearest."""
+    known = tuple(among)
     key = name.strip().lower().replace("_", "-")
-    found = {each.replace("_", "-"): each for each in PEERS}
+    found = {each.replace("_", "-"): each for each in known}
     if key not in found:
-        raise unknown_name("counter", name, PEERS, where=where, hint="Counters: " + ", ".join(PEERS) + ".")
+        raise unknown_name("counter", name, known, where=where, hint="Counters: " + ", ".join(known) + ".")
     return PEERS[found[key]]
 
 

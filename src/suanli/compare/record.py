@@ -18,42 +18,12 @@ from suanli.readers.torch_module.operators import COSTS
 
 # Python functions that some tool replaces, by the place they are looked up.
 FUNCTIONS = [
-    "linear",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "relu",
-    "prelu",
-    "elu",
-    "leaky_relu",
-    "relu6",
-    "silu",
-    "gelu",
-    "batch_norm",
-    "layer_norm",
-    "instance_norm",
-    "group_norm",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
-    "upsample",
-    "interpolate",
-    "softmax",
-    "embedding",
-    "scaled_dot_product_attention",
-]
+    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "relu",
+    "prelu", "elu", "leaky_relu", "relu6", "silu", "gelu", "batch_norm", "layer_norm", "instance_norm", "group_norm",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d", "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "upsample", "interpolate", "softmax", "embedding", "scaled_dot_product_attention",
+]  # fmt: skip
 OF_TORCH = ["matmul", "mm", "bmm", "addmm", "baddbmm", "mul", "add", "einsum"]
 OF_TENSOR = ["matmul", "__matmul__", "mm", "bmm", "addmm", "mul", "add"]
 
