@@ -16,9 +16,11 @@ from suanli.api.tracing import config_of
 from suanli.catalog.conventions import CONVENTIONS
 from suanli.compare.closed import Closed, closed, right_step
 from suanli.compare.peers import PEERS, Peer, Progress, find_peers
+from suanli.compare.places import as_ledger
 from suanli.compare.session import AUTO, DEVICES, Session
 from suanli.compare.verdict import formula_counter, right_of_pass, tool_counter
 from suanli.count import build_ledger
+from suanli.differences import term_differences
 from suanli.errors import ConfigError, Fault, InputError, SuanliError, shown, unknown_name
 from suanli.nouns.arch import Arch
 from suanli.nouns.comparison import Comparison, Counter, Right
@@ -30,6 +32,7 @@ from suanli.units import GIBI
 
 TIME_LIMIT, MEMORY_LIMIT = 120, 8 * GIBI
 FULL = CONVENTIONS["full"]
+SHOWN_TERMS = 3  # of those that formula and trace count differently
 SOURCES = (
     "the right number: operators seen by torch's dispatcher in one run, and Suanli's formula; every pair of positions",
     "causes: each tool's own amounts by module and operator, held against that run",
@@ -221,12 +224,16 @@ def training(workload: Workload) -> Workload:
 
 def _right(subject: Subject, session: Session | None) -> Right:
     """The right number of a forward pass."""
-    formula = None
-    if subject.arch is not None:
-        formula = build_ledger(subject.arch, subject.workload, FULL).model_flops
     trace = session.right if session is not None else None
-    note = "" if session is None or "reason" not in session.record else str(session.record["reason"])
-    return right_of_pass(formula, trace, note or ("no formula: counted by trace" if formula is None else ""))
+    if subject.arch is None:
+        return right_of_pass(None, trace, "a module of your own has no formula")
+    ledger = build_ledger(subject.arch, subject.workload, FULL)
+    if session is None or trace is None:
+        return right_of_pass(ledger.model_flops, None, subject.why_not or str(session and session.record["reason"]))
+    terms = () if trace == ledger.model_flops else term_differences(ledger, as_ledger(session.places))
+    more = f"; {len(terms) - SHOWN_TERMS} more terms" if len(terms) > SHOWN_TERMS else ""
+    note = "; ".join(term.sentence for term in terms[:SHOWN_TERMS]) + more
+    return right_of_pass(ledger.model_flops, trace, note)
 
 
 def _counter(peer: Peer, subject: Subject, session: Session | None, right: Right, step: Ledger | None) -> Counter:

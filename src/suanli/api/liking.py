@@ -114,7 +114,7 @@ def _formula(peer: Peer, subject: Subject) -> Likeness:
 
 
 def _main_input(peer: Peer, subject: Subject) -> int | None:
-    """Elements of the main input, where a formula takes them for tokens and they are none: told by running the model."""
+    """Elements of the main input, where a formula takes for tokens what are none: told by building the model."""
     assert subject.arch is not None
     if peer.name != "hf-trainer" or subject.arch.unit == "token" or subject.description is None:
         return None

@@ -7,6 +7,7 @@ leaks dies with its process. Where a system cannot fork, the process answers one
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import json
 import os
@@ -34,6 +35,7 @@ FORKS = hasattr(os, "fork") and sys.platform.startswith("linux")
 
 def main() -> None:
     """Answer requests until the input ends."""
+    _end_with_parent()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
@@ -60,6 +62,7 @@ def _prepare(description: Mapping[str, Any]) -> None:
 def _forked(request: Mapping[str, Any], answers: Any) -> None:
     pid = os.fork()
     if pid == 0:
+        _end_with_parent()
         status = 1
         with contextlib.suppress(BaseException):
             _write(answers, answer(request))
@@ -68,6 +71,15 @@ def _forked(request: Mapping[str, Any], answers: Any) -> None:
     _, status = os.waitpid(pid, 0)
     if status:
         _write(answers, {"reason": _death(status)})
+
+
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
+
+
+def _end_with_parent() -> None:
+    """Where Linux can do that: a process whose asker is gone ends too."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _death(status: int) -> str:

@@ -93,7 +93,7 @@ def _by_output(call: Call) -> int:
     """Kernels used once a result, transposed ones too; input channels as the group sees them."""
     weight, read = _weight(call), _read(call)
     groups = call["said"].get("groups", 1) if "said" in call else argument(call, "groups", 6) or 1
-    return prod(_written(call)) * (read[1] // groups) * prod(weight[2:])
+    return int(prod(_written(call)) * (read[1] // groups) * prod(weight[2:]))
 
 
 def _attention(call: Call) -> int:
@@ -102,7 +102,7 @@ def _attention(call: Call) -> int:
 
 
 def _product(call: Call) -> int:
-    return sum(each[2] for each in call["products"]) // 2
+    return int(sum(each[2] for each in call["products"]) // 2)
 
 
 def _einsum(call: Call) -> int:
@@ -150,7 +150,7 @@ def _shrunk_bias(call: Call) -> int:
                for name, i, default in (("stride", 3, 1), ("padding", 4, 0), ("dilation", 7, 1))]  # fmt: skip
     sizes = zip(read[2:], weight[2:], *options, strict=True)
     left = prod((size + 2 * pad - (dilation * (k - 1) + 1)) // stride + 1 for size, k, stride, pad, dilation in sizes)
-    return read[0] * weight[1] * left
+    return int(read[0] * weight[1] * left)
 
 
 def _sides(value: Any, count: int, default: int) -> list[int]:
@@ -174,7 +174,7 @@ def _leading(call: Call) -> int:
 def _softmax(call: Call) -> int:
     read, dim = _read(call), call["said"].get("dim")
     rows = prod(read) // (read[dim] if isinstance(dim, int) and read else 1)
-    return 3 * prod(read) - rows
+    return int(3 * prod(read) - rows)
 
 
 def _window(call: Call) -> int:
@@ -220,7 +220,7 @@ def _profiler_recurrent(call: Call) -> int:
     gates = _GATES[call["name"]] * hidden
     per = sum(2 * (w_in + w_state) - 2 * gates + _CELL[call["name"]] * hidden + (2 * gates if biased else 0)
               for w_in, w_state, biased in _layers(call))  # fmt: skip
-    return per * _steps(call)
+    return int(per * _steps(call))
 
 
 def _macs_recurrent(call: Call) -> int:
@@ -228,7 +228,7 @@ def _macs_recurrent(call: Call) -> int:
     gates = _GATES[call["name"]] * hidden
     per = sum(w_in + w_state + _CELL[call["name"]] * hidden + (2 * gates if biased else 0)
               for w_in, w_state, biased in _layers(call))  # fmt: skip
-    return per * _steps(call)
+    return int(per * _steps(call))
 
 
 def _thop_recurrent(call: Call) -> int:
@@ -239,7 +239,7 @@ def _thop_recurrent(call: Call) -> int:
     widths = [said["input_size"]] + [hidden * directions] * (said["num_layers"] - 1)
     gate = sum(hidden * (width + hidden) + hidden + (2 * hidden if biased else 0) for width in widths)
     cell = {"LSTM": 4, "GRU": 4, "RNN": 0}[name] * hidden * said["num_layers"]
-    return (_GATES[name] * gate + cell) * prod(_read(call)[:2]) * directions
+    return int((_GATES[name] * gate + cell) * prod(_read(call)[:2]) * directions)
 
 
 def _recurrent_biases(call: Call) -> int:
@@ -260,7 +260,7 @@ def _multihead(call: Call) -> int:
         flops += (tokens + keys + value[axis]) * hidden
     heads = call["said"]["num_heads"]
     flops += heads * tokens * keys * (hidden // heads + 1 + value[2] // heads)
-    return batch * (flops + tokens * value[2] * (value[2] + 1))
+    return int(batch * (flops + tokens * value[2] * (value[2] + 1)))
 
 
 FORMS: dict[str, Callable[[Call], int]] = {

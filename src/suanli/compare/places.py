@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from suanli.nouns.ledger import FORWARD, Ledger, Op
+
 Call = Mapping[str, Any]
 
 
@@ -67,6 +69,16 @@ def places_of(calls: Iterable[Call]) -> dict[str, Place]:
         else:
             _add_module(place, call)
     return found
+
+
+def as_ledger(places: Mapping[str, Place]) -> Ledger:
+    """The products as rows, to be held against a formula's."""
+    rows = [
+        Op(place.path or product.kind, product.kind, FORWARD, product.flops, product.flops, 0, 0, 0, 1, "")
+        for place in places.values()
+        for product in place.products.values()
+    ]
+    return Ledger(tuple(rows), "full")
 
 
 def first_shape(value: Any) -> list[int]:

@@ -27,6 +27,8 @@ FUNCTIONS = [
 OF_TORCH = ["matmul", "mm", "bmm", "addmm", "baddbmm", "mul", "add", "einsum"]
 OF_TENSOR = ["matmul", "__matmul__", "mm", "bmm", "addmm", "mul", "add"]
 
+PYTHON, KERNEL, DECOMPOSING = "the model", "torch's code for a device", "our look into a composite operator"
+
 
 class Record:
     """Calls by height, equal ones added up."""
@@ -35,6 +37,7 @@ class Record:
         self.names = names
         self.stack: list[str] = []
         self.depth = 0  # operators that run now, one inside another
+        self.inside = PYTHON  # who calls a function now
         self.open: list[dict[str, Any]] = []  # top-level operators that run now
         self.calls: dict[str, dict[str, Any]] = {}
 
@@ -143,8 +146,10 @@ def _watched(found: Record, name: str, function: Callable[..., Any]) -> Callable
 
     @functools.wraps(function, assigned=("__name__", "__doc__"), updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        path, kernel = found.path, found.depth > 0
+        path, kernel = found.path, found.inside == KERNEL
         out = function(*args, **kwargs)
+        if found.inside == DECOMPOSING:
+            return out  # no tool sees that call: torch itself takes a composite operator apart without Python
         found.add(
             {
                 "height": "function", "path": path, "name": name, "kernel": kernel,
@@ -178,19 +183,29 @@ def _operators(found: Record) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _by(found: Record, who: str) -> Iterator[None]:
+    before, found.inside = found.inside, who
+    try:
+        yield
+    finally:
+        found.inside = before
+
+
 def _operator(mode: Any, found: Record, func: Any, args: Any, kwargs: Any) -> Any:
     name = func._schema.name.partition("::")[2]
     if found.depth == 0:
         found.open.append({"height": "operator", "path": found.path, "name": name, "products": []})
     whole = func._schema.name in COSTS
     found.depth += 1
+    out = NotImplemented
     try:
-        out = NotImplemented
         if not whole and func._can_decompose():
-            with mode:
+            with mode, _by(found, DECOMPOSING):
                 out = func.decompose(*args, **kwargs)
         if out is NotImplemented:
-            out = func(*args, **kwargs)
+            with _by(found, KERNEL):
+                out = func(*args, **kwargs)
     finally:
         found.depth -= 1
     if whole:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from suanli.differences import every_copy
 from suanli.nouns.comparison import Cause, Comparison, Counter, Likeness, Right
 from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN, closing, exact, plural
@@ -80,7 +81,7 @@ def _unit_words(each: Counter) -> str:
 
 
 def _cause_rows(causes: tuple[Cause, ...], unexplained: int | None) -> list[tuple[str, str, str, str]]:
-    rows = [(f"{cause.flops:+,}", str(cause.places), cause.cause, cause.example) for cause in causes[:LISTED]]
+    rows = [(f"{each.flops:+,}", str(each.places), each.cause, every_copy(each.example)) for each in causes[:LISTED]]
     rest = causes[LISTED:]
     if rest:
         rows.append((f"{sum(cause.flops for cause in rest):+,}", "", f"{len(rest)} smaller causes, in --json", ""))
