@@ -52,6 +52,7 @@ from suanli.nouns.claim import (
     ClaimResult,
     Verification,
 )
+from suanli.nouns.comparison import Comparison
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count
 from suanli.nouns.measures import Mfu, TrainPlan
@@ -147,7 +148,7 @@ def with_outputs(text: str) -> str:
 # --- options and JSON keys of a verb ------------------------------------------------------------------------------
 
 RESULTS: dict[str, type] = {
-    "count": Count, "mfu": Mfu, "train": TrainPlan, "gpus": Devices, "models": Models, "why": Why,
+    "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "gpus": Devices, "models": Models, "why": Why,
     "verify": Verification,
 }  # fmt: skip
 

@@ -101,6 +101,9 @@ def _family(operator: str, place: Place) -> str:
     return family
 
 
+_UNROLLED = (("attention", "matmul"), ("recurrent", "linear"))  # seen as the products they are made of, one by one
+
+
 def _products(place: Place, tool: Mapping[str, int], families: Mapping[str, str]) -> Iterator[Found]:
     """Products that are missing, or counted in another way."""
     amounts: dict[str, int] = {}
@@ -116,8 +119,9 @@ def _products(place: Place, tool: Mapping[str, int], families: Mapping[str, str]
     groups: dict[str, list[Product]] = {}
     for product in place.products.values():
         groups.setdefault(_kind(product), []).append(product)
-    if "attention" in groups and "matmul" in amounts and "matmul" not in groups:
-        amounts["attention"] = amounts.get("attention", 0) + amounts.pop("matmul")  # its two products, one by one
+    for whole, part in _UNROLLED:
+        if whole in groups and part in amounts and part not in groups:
+            amounts[whole] = amounts.get(whole, 0) + amounts.pop(part)
     for family in {**groups, **amounts}:
         products, amount = groups.get(family, []), amounts.get(family, 0)
         if not amount:
