@@ -148,8 +148,8 @@ def with_outputs(text: str) -> str:
 # --- options and JSON keys of a verb ------------------------------------------------------------------------------
 
 RESULTS: dict[str, type] = {
-    "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "gpus": Devices, "models": Models, "why": Why,
-    "verify": Verification,
+    "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "gpus": Devices, "models": Models,
+    "why": Why, "verify": Verification,
 }  # fmt: skip
 
 

@@ -81,8 +81,11 @@ def compare_model(
     with subject_of(request, model, input_, seq, batch) as subject:
         request.check()
         assert subject is not None and wanted is not None
-        session = _session(subject, where, float(seconds or TIME_LIMIT), int(memory or MEMORY_LIMIT), progress)
-        if session is not None:
+        session = None
+        if _needs_run(subject, wanted):
+            assert subject.description is not None
+            bounds = float(seconds or TIME_LIMIT), int(memory or MEMORY_LIMIT)
+            session = Session(subject.description, where, *bounds, progress)
             session.run([peer for peer in wanted if peer.package])
     if subject.arch is None and session is not None and "reason" in session.record:
         raise InputError(*cannot_run(session.record["reason"], subject).faults)
@@ -104,15 +107,21 @@ def _device(request: Request, device: str | None) -> str:
     return word
 
 
+def _no_module(code: str, message: str, got: str, expected: str) -> ConfigError:
+    return ConfigError(Fault(code=code, message=message, where="MODEL", got=got, expected=expected))
+
+
 def cannot_run(reason: str, subject: Subject) -> ConfigError:
     """The error of a model that gives no number."""
     return ConfigError(Fault(code="cannot_run", message=reason, where="MODEL", got=shown(subject.name)))
 
 
-def _session(subject: Subject, device: str, seconds: float, memory: int, progress: Progress | None) -> Session | None:
+def _needs_run(subject: Subject, wanted: tuple[Peer, ...]) -> bool:
+    """Whether the model has to be run: for tools, and to know a picture's elements; formulas of tokens ask for none."""
     if subject.description is None:
-        return None
-    return Session(subject.description, device, seconds, memory, progress)
+        return False
+    pictures = subject.arch is not None and subject.arch.unit != "token"
+    return subject.arch is None or any(peer.package or (pictures and peer.name == "hf-trainer") for peer in wanted)
 
 
 # --- the model ----------------------------------------------------------------------------------------------------
@@ -130,9 +139,9 @@ def subject_of(request: Request, model: Any, input_: Any, seq: Any, batch: Any) 
         description = {"form": "factory", "name": model.strip(), "input": input_}
         yield Subject(description=description, arch=None, workload=Workload())
     elif is_source(model):
-        request.fault(
-            "not_run", "no torch module that other counters could run", "MODEL", got=shown(model),
-            expected="a preset, a config, a hub id, or torch:package.module:factory",
+        request.errors.append(
+            _no_module("not_run", "no torch module that other counters could run", shown(model),
+                       "a preset, a config, a hub id, or torch:package.module:factory")
         )  # fmt: skip
         yield None
     else:
@@ -169,8 +178,10 @@ def _pickled(request: Request, module: Any, input_: Any) -> Iterator[Subject | N
         try:
             path.write_bytes(pickle.dumps((copied(module, "meta"), moved_inputs(inputs, "meta"))))
         except (pickle.PicklingError, AttributeError, TypeError) as problem:
-            request.fault("cannot_pickle", "the module cannot be sent to another process", "MODEL",
-                          got=shown(str(problem)), expected="torch:package.module:factory")  # fmt: skip
+            request.errors.append(
+                _no_module("cannot_pickle", "the module cannot be sent to another process", shown(str(problem)),
+                           "torch:package.module:factory")
+            )  # fmt: skip
             yield None
             return
         description = {"form": "pickle", "path": str(path), "name": type(module).__name__}
@@ -188,7 +199,7 @@ def _result(
     counters = tuple(_counter(peer, subject, session, right, step) for peer in wanted)
     rights = (right,) if step is None else (right, Right(phase="train", flops=step.model_flops,
                                                          formula=step.model_flops, trace=None, equal=None,
-                                                         note="formulas of a training step"))  # fmt: skip
+                                                         note="what formulas of a step are held against"))  # fmt: skip
     arch, record = subject.arch, session.record if session is not None else {}
     tokens = arch is not None and arch.unit == "token"
     found = Comparison(
@@ -229,7 +240,8 @@ def _right(subject: Subject, session: Session | None) -> Right:
         return right_of_pass(None, trace, "a module of your own has no formula")
     ledger = build_ledger(subject.arch, subject.workload, FULL)
     if session is None or trace is None:
-        return right_of_pass(ledger.model_flops, None, subject.why_not or str(session and session.record["reason"]))
+        reason = subject.why_not or ("not run for formulas alone" if session is None else session.record["reason"])
+        return right_of_pass(ledger.model_flops, None, str(reason))
     terms = () if trace == ledger.model_flops else term_differences(ledger, as_ledger(session.places))
     more = f"; {len(terms) - SHOWN_TERMS} more terms" if len(terms) > SHOWN_TERMS else ""
     note = "; ".join(term.sentence for term in terms[:SHOWN_TERMS]) + more
@@ -238,7 +250,7 @@ def _right(subject: Subject, session: Session | None) -> Right:
 
 def _counter(peer: Peer, subject: Subject, session: Session | None, right: Right, step: Ledger | None) -> Counter:
     if peer.package:
-        answer = {"reason": subject.why_not} if session is None else session.answers[peer.name]
+        answer = {"reason": subject.why_not or "not run"} if session is None else session.answers[peer.name]
         batch = int(session.record.get("batch", 1)) if session is not None else 1
         return tool_counter(peer, answer, session.places if session is not None else {}, right.flops, batch)
     if subject.arch is None or step is None:

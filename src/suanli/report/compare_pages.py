@@ -34,7 +34,7 @@ def compare_document(result: Result) -> Document:
 
 def _right(right: Right) -> list[tuple[str, str, str]]:
     if right.phase == "train":
-        return [("training step", exact(right.flops or 0), f"by formula, for {right.note}")]
+        return [("training step", exact(right.flops or 0), f"by formula; {right.note}")]
     rows = []
     for label, value in (("by formula", right.formula), ("by trace", right.trace)):
         remark = format_flops(value) if value is not None else right.note
