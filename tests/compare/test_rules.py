@@ -122,8 +122,10 @@ def test_batch_and_position() -> None:
 
 
 def test_functions_inside_a_module_counted_whole_are_not_counted_again() -> None:
-    inner = {**FUNCTION, "path": "m"}
-    assert predict("calflops", [LSTM, inner], META).total == 36_160_000
+    """Unless there is a module around it, whose list they fall into."""
+    root, inner = {**LSTM, "path": ""}, {**FUNCTION, "path": ""}
+    assert predict("calflops", [root, inner], META).total == 36_160_000
+    assert predict("calflops", [LSTM, FUNCTION], META).total == 36_160_000 + 960
 
 
 def test_a_class_of_the_model_s_own_has_no_rule() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def differences(model: str, shared: Path) -> tuple[list[tuple[str, str, str, int
 
 def check(model: str, shared: Path) -> None:
     wrong, count = differences(model, shared)
-    print(f"{model}: {count - len(wrong)} of {count} rows agree exactly; {wrong}")
+    sys.stdout.write(f"{model}: {count - len(wrong)} of {count} rows agree exactly; {wrong}\n")
     assert count >= 7
     assert all(tool == LENGTHS[0] and abs(off) <= LENGTHS[1] for tool, _, _, off in wrong), wrong
 

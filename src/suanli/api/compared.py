@@ -14,6 +14,7 @@ from suanli.api.parts import as_asked, assumed_line, read_model_of, read_workloa
 from suanli.api.request import Request
 from suanli.api.tracing import config_of
 from suanli.catalog.conventions import CONVENTIONS
+from suanli.catalog.presets import find_preset
 from suanli.compare.closed import Closed, closed, right_step
 from suanli.compare.peers import PEERS, Peer, Progress, find_peers
 from suanli.compare.places import as_ledger
@@ -21,13 +22,14 @@ from suanli.compare.session import AUTO, DEVICES, Session
 from suanli.compare.verdict import formula_counter, right_of_pass, tool_counter
 from suanli.count import build_ledger
 from suanli.differences import term_differences
-from suanli.errors import ConfigError, Fault, InputError, SuanliError, shown, unknown_name
+from suanli.errors import ConfigError, Fault, InputError, SuanliError, UnknownNameError, shown, unknown_name
 from suanli.nouns.arch import Arch
 from suanli.nouns.comparison import Comparison, Counter, Right
 from suanli.nouns.ledger import Ledger
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
 from suanli.readers.kinds import TORCH, is_module, is_source
+from suanli.readers.layer_expr import looks_like_expression
 from suanli.units import GIBI
 
 TIME_LIMIT, MEMORY_LIMIT = 120, 8 * GIBI
@@ -153,6 +155,16 @@ def _described(request: Request, model: Any, seq: Any, batch: Any) -> Subject | 
     workload = read_workload(request, arch, {"seq": seq, "batch": batch}, {"phase": "forward"})
     if arch is None or workload is None:
         return None
+    text = _expression(model)
+    if text is not None:
+        description = {
+            "form": "expression",
+            "text": text,
+            "batch": workload.batch,
+            "seq": workload.seq,
+            "name": arch.name,
+        }
+        return Subject(description=description, arch=arch, workload=workload)
     try:
         config, head, where = config_of(model)
     except SuanliError as problem:
@@ -162,6 +174,19 @@ def _described(request: Request, model: Any, seq: Any, batch: Any) -> Subject | 
         "seq": workload.seq, "name": arch.name,
     }  # fmt: skip
     return Subject(description=description, arch=arch, workload=workload)
+
+
+def _expression(model: Any) -> str | None:
+    """The text of a layer expression, given as it is or as a preset."""
+    if not isinstance(model, str):
+        return None
+    if looks_like_expression(model):
+        return model
+    try:
+        preset = find_preset(model.strip(), "MODEL")
+    except UnknownNameError:
+        return None
+    return str(preset.config["expression"]) if preset.format == "expression" else None
 
 
 @contextmanager

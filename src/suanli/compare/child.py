@@ -52,9 +52,13 @@ def main() -> None:
 
 
 def _prepare(description: Mapping[str, Any]) -> None:
-    """Load what every counter of a config needs; what fails here is told by each counter itself."""
+    """Load what every counter needs; what fails here is told by each counter itself.
+
+    Torch loads its code for the meta device at the first call, and that fails where a tool has patched `torch.add`.
+    """
     with contextlib.suppress(Exception):
-        importlib.import_module("torch")
+        for name in ("torch", "torch._decomp", "torch._refs"):
+            importlib.import_module(name)
         if description["form"] == "config":
             build({**description, "seq": 1}, "meta")
 

@@ -46,6 +46,7 @@ def explain(
     found: list[Found] = []
     for path in {**places, **by_path}:
         found.extend(_at(places.get(path, Place(path)), by_path.get(path, {})))
+        found.extend(_around(path, places, by_path.get(path, {})))
     found.extend(_beside(by_path, total, batch))
     return grouped(found), total - right - sum(each.flops for each in found)
 
@@ -62,6 +63,19 @@ def grouped(found: Iterable[Found]) -> tuple[Cause, ...]:
         for words, group in groups.items()
     ]  # fmt: skip
     return tuple(sorted(causes, key=lambda cause: -abs(cause.flops)))
+
+
+def _around(path: str, places: Mapping[str, Place], tool: Mapping[str, int]) -> Iterator[Found]:
+    """Products charged to a module that has none: those of a module inside it, once more."""
+    if path not in places or places[path].products:
+        return
+    inner = [place for name, place in places.items() if place.products and name.startswith(f"{path}." if path else "")]
+    amount = sum(flops for operator, flops in tool.items() if plain_name(operator) in _FAMILIES)
+    for place in inner:
+        if amount == place.flops:
+            names = " and ".join(each.operator for each in place.products.values())
+            yield Found(f"{names} counted once more, by the module around it", amount, path)
+            return
 
 
 def _beside(by_path: Mapping[str, Mapping[str, int]], total: int, batch: int) -> Iterator[Found]:

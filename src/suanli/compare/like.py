@@ -42,8 +42,11 @@ def _rows(table: Table, call: Call, device: str, whole: set[str]) -> Iterator[tu
         rule = table.any_leaf or (table.modules.get(name, "") if call["plain"] else "")
         yield from _row(path, name, rule, call, call["times"])
     elif call["height"] == "function":
-        if path not in whole and not (call["kernel"] and device == CPU):
-            yield from _row(path, name.partition(".")[2], table.functions.get(name, ""), call, call["times"])
+        if (path not in whole or path) and not (call["kernel"] and device == CPU):
+            place = (
+                path.rpartition(".")[0] if path in whole else path
+            )  # a module counted whole keeps no list of its own
+            yield from _row(place, name.partition(".")[2], table.functions.get(name, ""), call, call["times"])
     else:
         yield from _row(path, name, table.operators.get(name, ""), call, call["times"])
         for product in call["products"] if table.products else ():

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from suanli.compare.layers import module_of
 from suanli.errors import Fault, InputError
 from suanli.readers.torch_module import hf_meta, load_factory
 from suanli.readers.torch_module.load import copied, import_torch, looks_meta, moved_inputs, read_inputs, shorten
@@ -132,6 +133,14 @@ def _of_factory(description: Mapping[str, Any], device: str) -> Subject:
     return _of_module(module, made if given is None else given, device)
 
 
+def _of_expression(description: Mapping[str, Any], device: str) -> Subject:
+    """A layer expression, as a chain of torch's layers."""
+    torch = import_torch()
+    with torch.device("meta"):
+        module, inputs = module_of(description["text"], description["batch"], description["seq"])
+    return _of_module(module, inputs, device)
+
+
 def _of_pickle(description: Mapping[str, Any], device: str) -> Subject:
     """A live module of the parent process, written by it to a file of its own."""
     module, inputs = pickle.loads(Path(description["path"]).read_bytes())
@@ -149,6 +158,7 @@ def _of_module(module: Any, inputs: Any, device: str) -> Subject:
 _MAKERS: dict[str, Callable[[Mapping[str, Any], str], Subject]] = {
     "config": _of_config,
     "factory": _of_factory,
+    "expression": _of_expression,
     "pickle": _of_pickle,
 }
 
