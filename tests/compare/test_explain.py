@@ -73,6 +73,9 @@ CASES: list[tuple[str, list[Any], dict[str, int], dict[str, int]]] = [
      {"lookup charged as a product, positions dropped": 1000}),
     ("a cell's arithmetic", [LSTM, OF_LSTM], {"LSTM": 100_000 + 10 * 320},  # 10 positions · 2 layers · 16 units
      {"lstm: work beside the products, 10 FLOPs a hidden unit and position": 3200}),
+    ("a cell whole and unrolled", [LSTM, OF_LSTM], {"LSTM": 100_000 + 16 * 320, "mm": 100_000},
+     {"lstm counted twice, as LSTM and as mm": 100_000,
+      "lstm: work beside the products, 16 FLOPs a hidden unit and position": 5120}),
     ("a cell unrolled", [LSTM, OF_LSTM], {"addmm": 100_000 + 16 * 320},
      {"lstm: work beside the products, 16 FLOPs a hidden unit and position": 5120}),
     ("single numbers", [NORM], {"mul of single numbers": 4},

@@ -54,10 +54,10 @@ def main() -> None:
 def _prepare(description: Mapping[str, Any]) -> None:
     """Load what every counter needs; what fails here is told by each counter itself.
 
-    Torch loads its code for the meta device at the first call, and that fails where a tool has patched `torch.add`.
+    Torch loads more of itself at the first call on the meta device, which fails where a tool has patched `torch.add`.
     """
     with contextlib.suppress(Exception):
-        for name in ("torch", "torch._decomp", "torch._refs"):
+        for name in ("torch", "torch._dynamo"):
             importlib.import_module(name)
         if description["form"] == "config":
             build({**description, "seq": 1}, "meta")

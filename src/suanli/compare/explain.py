@@ -121,9 +121,11 @@ _UNROLLED = (("attention", "matmul"), ("recurrent", "linear"))  # seen as the pr
 def _products(place: Place, tool: Mapping[str, int], families: Mapping[str, str]) -> Iterator[Found]:
     """Products that are missing, or counted in another way."""
     amounts: dict[str, int] = {}
+    entries: dict[str, list[str]] = {}
     for operator, flops in tool.items():
         family = families[operator]
         amounts[family] = amounts.get(family, 0) + flops
+        entries.setdefault(family, []).append(operator)
     if "whole" in amounts:
         names = [each.operator for each in place.products.values()]
         yield from _counted(
@@ -136,6 +138,7 @@ def _products(place: Place, tool: Mapping[str, int], families: Mapping[str, str]
     for whole, part in _UNROLLED:
         if whole in groups and part in amounts and part not in groups:
             amounts[whole] = amounts.get(whole, 0) + amounts.pop(part)
+            entries.setdefault(whole, []).extend(entries.pop(part))
     for family in {**groups, **amounts}:
         products, amount = groups.get(family, []), amounts.get(family, 0)
         if not amount:
@@ -144,8 +147,7 @@ def _products(place: Place, tool: Mapping[str, int], families: Mapping[str, str]
         elif not products:
             yield from _again(place, family, amount)
         else:
-            entries = [operator for operator in tool if families[operator] == family]
-            yield from _counted(place, products, amount, products[0].operator, entries)
+            yield from _counted(place, products, amount, products[0].operator, entries[family])
 
 
 def _kind(product: Product) -> str:
@@ -174,11 +176,13 @@ def _counted(place: Place, products: list[Product], amount: int, operator: str, 
                 yield Found(f"{added} charged, {_each(rest, size)} an element", rest, place.path)
                 return
     sizes = sum(each.written for each in place.sizes.values())
-    for unit, what in ((place.hidden, "hidden unit and position"), (sizes, "element written there")):
-        rest = amount - right
-        if unit and rest % unit == 0 and abs(rest // unit) <= 2 * MOST_PER_ELEMENT:
-            yield Found(f"{operator}: work beside the products, {_each(rest, unit)} a {what}", rest, place.path)
-            return
+    for times in (1, 2):
+        rest = amount - times * right
+        for unit, what in ((place.hidden, "hidden unit and position"), (sizes, "element written there")):
+            if unit and rest % unit == 0 and abs(rest // unit) <= 2 * MOST_PER_ELEMENT:
+                yield Found(f"{operator} counted twice, as {' and as '.join(entries)}", (times - 1) * right, place.path)
+                yield Found(f"{operator}: work beside the products, {_each(rest, unit)} a {what}", rest, place.path)
+                return
 
 
 def _ways(place: Place, products: list[Product], entries: str) -> Iterator[tuple[str, int, int]]:

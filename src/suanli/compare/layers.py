@@ -59,7 +59,11 @@ def _layer(element: Element, rank: int, features: int | None) -> tuple[Any, int 
         raise ConfigError(
             Fault(code="no_layer", message=f"torch has no layer like {name} to be run", where=element.where)
         )
-    return made(nn, values, max(rank, 1), features), values.get("outputs", values.get("dim", features))
+    if name in ("lstm", "gru", "rnn"):
+        left = (values.get("proj") or values["hidden"]) * (2 if values.get("bidirectional") else 1)
+    else:
+        left = values.get("outputs", values.get("dim", features))
+    return made(nn, values, max(rank, 1), features), left
 
 
 _PLAIN = {
