@@ -51,40 +51,31 @@ def count(
     >>> count("llama-3.1-8b", seq=8192, phase="train").params.total
     8030261248
     """
+    typed = {
+        "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
+        "optimizer": optimizer, "recompute": recompute,
+    }  # fmt: skip
+    more = {"trainable": trainable, "params": params, "image": image}
     if like is not None:
         from suanli.api.liking import count_like  # noqa: PLC0415  loaded where it is needed
 
-        others = {
-            "kv_len": kv_len, "image": image, "dtype": dtype, "kv_dtype": kv_dtype, "optimizer": optimizer,
-            "recompute": recompute, "convention": convention, "by": by, "trainable": trainable, "params": params,
-        }  # fmt: skip
-        return count_like(model, like, seq=seq, batch=batch, input_=input, phase=phase, others=others)
+        return count_like(model, like, input_=input, typed={**typed, **more, "convention": convention, "by": by})
     if is_source(model) and not trace:
-        from suanli.api.sources import count_source  # noqa: PLC0415  loaded where it is needed
+        from suanli.api.sources import count_source  # noqa: PLC0415
 
-        named = {
-            "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
-            "optimizer": optimizer, "recompute": recompute,
-        }  # fmt: skip
-        found = count_source(model, named, convention, by or "module", input)
+        found = count_source(model, typed, convention, by or "module", input)
         return replace(found, ok=not (strict and found.result.lower_bound))
     if is_traced(model, input, trace):
-        from suanli.api.tracing import count_by_trace  # noqa: PLC0415  loaded where it is needed
+        from suanli.api.tracing import count_by_trace  # noqa: PLC0415
 
-        named = {
-            "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
-            "optimizer": optimizer, "recompute": recompute, "trainable": trainable, "params": params, "image": image,
-        }  # fmt: skip
-        return count_by_trace(model, input_=input, typed=named, convention=convention, by=by or "module", strict=strict)
+        return count_by_trace(
+            model, input_=input, typed={**typed, **more}, convention=convention, by=by or "module", strict=strict
+        )
     request = Request()
     arch = read_model_of(request, model, image)
     rule = read_convention(request, convention)
     n = request.whole("params", params, kind="count", low=1)
     lora = request.attempt(lambda: parse_trainable(request.word("trainable", trainable, "all", fold=False)))
-    typed = {
-        "seq": seq, "batch": batch, "phase": phase, "kv_len": kv_len, "dtype": dtype, "kv_dtype": kv_dtype,
-        "optimizer": optimizer, "recompute": recompute,
-    }  # fmt: skip
     workload = read_workload(request, arch, typed)
     request.check()
     assert arch is not None and rule is not None and workload is not None

@@ -22,22 +22,21 @@ from suanli.nouns.result import Result
 from suanli.units import FLOPS_PER_MAC
 
 NAMES = (*TABLES, *FORMULAS)
+TAKEN = ("seq", "batch", "phase")
 RULES = "the tool's rules, as data in Suanli, applied to the model's own calls"
 
 
-def count_like(
-    model: Any, like: str, *, seq: Any, batch: Any, input_: Any, phase: str | None, others: Mapping[str, Any]
-) -> Result:
+def count_like(model: Any, like: str, *, input_: Any, typed: Mapping[str, Any]) -> Result:
     """The number `like` would give. Raises InputError for a counter nobody knows, and for options it does not take."""
     request = Request()
     found = request.attempt(lambda: _named(like))
     request.given["like"] = like
-    for name, value in others.items():
-        if value is not None:
+    for name, value in typed.items():
+        if value is not None and name not in TAKEN:
             request.fault("not_with_like", "--like counts by the other counter's rules", name, got=shown(value))
     if found is not None:
-        _check_phase(request, found[0], phase)
-    with subject_of(request, model, input_, seq, batch) as subject:
+        _check_phase(request, found[0], typed["phase"])
+    with subject_of(request, model, input_, typed["seq"], typed["batch"]) as subject:
         request.check()
         assert found is not None and subject is not None
         peer, device = found
