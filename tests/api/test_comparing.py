@@ -56,13 +56,21 @@ def test_formulas_of_a_preset() -> None:
 
 
 def test_a_preset_without_a_module_is_compared_by_formula() -> None:
-    """A layer expression holds no torch module."""
-    found = suanli.compare("linear(64, 32)", tools="calflops,6nd")
+    """A paper describes shapes and holds no torch module."""
+    found = suanli.compare("gpt3-175b", tools="calflops,6nd")
     tool, formula = found.counters
-    assert tool.flops is None
-    assert tool.reason is not None
-    assert formula.flops == 6 * 2048 * (64 * 32 + 32)
-    assert found.right[0].trace is None
+    assert tool.reason == "gpt3-175b is described by its paper, so there is no module to run"
+    assert formula.flops == 6 * 2048 * found.params
+    assert (found.right[0].trace, found.right[0].note) == (None, tool.reason)
+    assert f"not run: {tool.reason}" in found.notes
+
+
+@pytest.mark.torch
+def test_a_layer_expression_is_run() -> None:
+    found = suanli.compare("linear(64, 32) -> relu", seq=4, batch=2, tools="flop_counter_mode,6nd")
+    assert found.counters[0].flops == 2 * 8 * 64 * 32
+    assert found.right[0].equal
+    assert found.counters[1].flops == 6 * 8 * (64 * 32 + 32)
 
 
 # --- tools --------------------------------------------------------------------------------------------------------
