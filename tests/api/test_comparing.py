@@ -57,9 +57,9 @@ def test_formulas_of_a_preset() -> None:
 
 def test_a_preset_without_a_module_is_compared_by_formula() -> None:
     """A paper describes shapes and holds no torch module."""
-    found = suanli.compare("gpt3-175b", tools="calflops,6nd")
+    found = suanli.compare("gopher-417m", tools="calflops,6nd")
     tool, formula = found.counters
-    assert tool.reason == "gpt3-175b is described by its paper, so there is no module to run"
+    assert tool.reason == "gopher-417m is described by its paper, so there is no module to run"
     assert formula.flops == 6 * 2048 * found.params
     assert (found.right[0].trace, found.right[0].note) == (None, tool.reason)
     assert f"not run: {tool.reason}" in found.notes
