@@ -53,6 +53,7 @@ from suanli.nouns.claim import (
     ClaimResult,
     Verification,
 )
+from suanli.nouns.comparison import Comparison
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count
 from suanli.nouns.goodput import Goodput
@@ -151,9 +152,8 @@ def with_outputs(text: str) -> str:
 # --- options and JSON keys of a verb ------------------------------------------------------------------------------
 
 RESULTS: dict[str, type] = {
-    "count": Count, "mfu": Mfu, "train": TrainPlan, "goodput": Goodput, "scale": Scaling,
-    "gpus": Devices, "models": Models, "why": Why,
-    "verify": Verification,
+    "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "goodput": Goodput, "scale": Scaling,
+    "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
 }  # fmt: skip
 
 

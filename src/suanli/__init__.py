@@ -7,9 +7,9 @@
 124439808
 """
 
-from suanli.api import count, goodput, gpus, mfu, models, scale, train, verify, why
+from suanli.api import compare, count, goodput, gpus, mfu, models, scale, train, verify, why
 from suanli.version import VERSION
 
 __version__ = VERSION
 
-__all__ = ["__version__", "count", "goodput", "gpus", "mfu", "models", "scale", "train", "verify", "why"]
+__all__ = ["__version__", "compare", "count", "goodput", "gpus", "mfu", "models", "scale", "train", "verify", "why"]

@@ -4,6 +4,7 @@ The command line, notebooks and the web API all enter here, so they give the sam
 """
 
 from suanli.api.catalogues import gpus, models
+from suanli.api.comparing import compare
 from suanli.api.counting import count
 from suanli.api.measuring import mfu
 from suanli.api.reasons import why
@@ -12,4 +13,4 @@ from suanli.api.scaling import scale
 from suanli.api.training import train
 from suanli.api.verifying import verify
 
-__all__ = ["count", "goodput", "gpus", "mfu", "models", "scale", "train", "verify", "why"]
+__all__ = ["compare", "count", "goodput", "gpus", "mfu", "models", "scale", "train", "verify", "why"]

@@ -51,27 +51,39 @@ def count(
     symbolic: bool = False,
     sweep: str | None = None,
     time_limit: Any = None,
+    like: str | None = None,
 ) -> Result:
     """Parameters, FLOPs, MACs and bytes of a model. Raises InputError listing every fault of the request.
 
     A module (`torch:package.module:factory`, or a live one) is run once, on `input`: tensors or a shape like
     `1x3x224x224`. `trace` runs a config or preset too. `strict`: not ok where an operator had no formula.
     `symbolic` adds every quantity as a polynomial in the lengths; `sweep`, like `seq=1024:131072:1024`, its values.
-    `time_limit`: how long a factory or a forward may run, 300 s where not given.
+    `time_limit`: how long a factory or a forward may run, 300 s where not given. `like` gives the number another
+    counter would give (calflops, megatron, …), with what makes it differ from convention full.
 
     >>> count("llama-3.1-8b", seq=8192, phase="train").params.total
     8030261248
     """
-    typed = {name: value for name, value in locals().items() if name not in ("model", "time_limit", "strict")}
+    typed = {name: value for name, value in locals().items() if name not in ("model", "time_limit", "strict", "like")}
     traced = is_traced(model, input, trace)
     source = is_source(model) and not trace
     if (symbolic or sweep is not None) and (traced or source):
         raise _no_polynomials(model)
-    runs = traced or (isinstance(model, str) and model.startswith((JAX, KERAS)))
+    runs = traced or like is not None or (isinstance(model, str) and model.startswith((JAX, KERAS)))
     with within(_seconds(time_limit, runs)):
+        if like is not None:
+            return _like(model, like, typed)
         if source:
             return _of_source(model, typed, strict=strict)
         return _by_trace(model, typed, strict=strict) if traced else _by_formula(model, typed)
+
+
+def _like(model: Any, like: str, typed: Mapping[str, Any]) -> Result:
+    from suanli.api.liking import count_like  # noqa: PLC0415  loaded where it is needed
+
+    named = {name: typed[name] for name in (*WORKLOAD, "trainable", "params", "image", "frames", "convention", "by")}
+    more = {"symbolic": typed["symbolic"] or None, "sweep": typed["sweep"]}
+    return count_like(model, like, input_=typed["input"], typed={**named, **more})
 
 
 def _of_source(model: Any, typed: Mapping[str, Any], *, strict: bool) -> Result:

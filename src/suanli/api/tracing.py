@@ -12,7 +12,7 @@ from suanli.catalog.presets import find_preset
 from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
-from suanli.readers import files
+from suanli.readers import files, hub
 from suanli.readers.configs import with_clip
 from suanli.readers.diffusers import is_diffusers
 from suanli.readers.torch_module import Traced, hf_meta, is_module, load_factory, trace
@@ -91,7 +91,7 @@ def _trace(request: Request, model: Any, input_: Any, typed: Mapping[str, Any], 
         return trace(module, made if input_ is None else input_, train=train)
     if workload.recompute == "selective":
         raise _no_recompute("selective")
-    config, head, where = _config(model)
+    config, head, where = config_of(model)
     if is_diffusers(config):
         return _denoiser(request, config, input_, typed, workload, where)
     if typed.get("frames") is not None:
@@ -137,7 +137,7 @@ def _no_recompute(policy: str) -> InputError:
     )
 
 
-def _config(model: Any) -> tuple[Mapping[str, Any], str | None, str]:
+def config_of(model: Any) -> tuple[Mapping[str, Any], str | None, str]:
     """A Hugging Face config, its head, and where it is from."""
     if isinstance(model, Mapping):
         return model, None, "the config"
@@ -159,6 +159,8 @@ def _named_config(text: str) -> tuple[Mapping[str, Any], str | None, str]:
         path = Path(text).expanduser()
         if "\0" not in text and path.exists():
             return files.read_json_config(files.config_file(path)), None, text
+        if hub.HUB_ID.fullmatch(text):
+            return hub.read_hub_config(text), None, text
         raise
     if preset.format not in ("hf", "diffusers"):
         raise ConfigError(

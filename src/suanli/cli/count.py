@@ -46,6 +46,9 @@ TimeLimit = Annotated[
     text_option("--time-limit", "How long a module or a factory may run: 30s, 5min. Default 300 s.", metavar="TIME"),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 where an operator had no formula.")]
+Like = Annotated[
+    Text, text_option("--like", "Count as another counter would: calflops, thop@cpu, megatron, 6nd …", metavar="TOOL")
+]
 
 Symbolic = Annotated[
     bool, typer.Option("--symbolic", help="Print every quantity as a polynomial in batch B, length S and keys K.")
@@ -77,6 +80,7 @@ def command(
     symbolic: Symbolic = False,
     sweep: Sweep = None,
     time_limit: TimeLimit = None,
+    like: Like = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -90,7 +94,7 @@ def command(
             model, seq=seq, batch=batch, phase=phase, kv_len=kv_len, image=image, frames=frames, dtype=dtype,
             kv_dtype=kv_dtype, optimizer=optimizer, recompute=recompute, convention=convention, by=by,
             trainable=trainable, params=params, input=input or None, trace=trace, strict=strict, symbolic=symbolic,
-            sweep=sweep, time_limit=time_limit,
+            sweep=sweep, time_limit=time_limit, like=like,
         ),
         as_json=json,
         output=output,

@@ -1,6 +1,6 @@
 """Pure arithmetic: one registered function a quantity. Importing this package registers them all."""
 
-from suanli.formulas import articles, backprop, counting, gpt, memory, operators, running, scans, trainers
+from suanli.formulas import articles, backprop, counting, electra, gpt, memory, operators, running, scans, trainers
 from suanli.formulas.registry import Formula, all_formulas
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "articles",
     "backprop",
     "counting",
+    "electra",
     "gpt",
     "memory",
     "operators",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from suanli.errors import Fault, MissingExtraError, UnreadableFileError
 from suanli.nouns.arch import Arch
@@ -15,9 +16,13 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
 def read_hub_model(repo_id: str, image: Image | None = None, frames: int | None = None) -> Arch:
     """The architecture of a hub id. Raises MissingExtraError without the library, UnreadableFileError offline."""
-    file = _fetched(repo_id)
     name = repo_id.rsplit("/", maxsplit=1)[-1]
-    return read_config(read_json_config(file), name, f"{repo_id} {CONFIG}", image, frames)
+    return read_config(read_hub_config(repo_id), name, f"{repo_id} {CONFIG}", image, frames)
+
+
+def read_hub_config(repo_id: str) -> dict[str, Any]:
+    """The config of a hub id. Raises as `read_hub_model`."""
+    return read_json_config(_fetched(repo_id))
 
 
 def _fetched(repo_id: str) -> Path:

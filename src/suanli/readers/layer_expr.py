@@ -44,19 +44,7 @@ def looks_like_expression(text: str) -> bool:
 def read_layer_expression(text: str, name: str | None = None, image: Size | None = None) -> Arch:
     """The architecture an expression describes. `image` overrides the size after `@`. Raises ConfigError."""
     flow = Flow(size=image)
-    if len(text) > MAX_TEXT:
-        flow.fault(
-            "the expression",
-            "the expression is too long",
-            got=f"{len(text):,} characters",
-            expected=f"{MAX_TEXT:,}",
-        )
-        flow.faults.raise_if_any()
-    parts = text.split("->")
-    if len(parts) > MAX_ELEMENTS:
-        flow.fault("the expression", "too many elements", got=f"{len(parts):,}", expected=f"at most {MAX_ELEMENTS:,}")
-        flow.faults.raise_if_any()
-    elements = [_parse(index, part, flow) for index, part in enumerate(parts)]
+    elements = _elements(text, flow)
     if image is not None:
         flow.size = image
     nodes: list[Node] = []
@@ -76,6 +64,31 @@ def read_layer_expression(text: str, name: str | None = None, image: Size | None
         task="expression",
         unit="sample" if spatial else "token",
     )
+
+
+def read_elements(text: str) -> tuple[list[Element], Size | None]:
+    """The elements of an expression as parsed, and the size after `@`. Raises ConfigError."""
+    flow = Flow(size=None)
+    elements = _elements(text, flow)
+    flow.faults.raise_if_any()
+    return [element for element in elements if element is not None], flow.size
+
+
+def _elements(text: str, flow: Flow) -> list[Element | None]:
+    """Every element, None where one cannot be read."""
+    if len(text) > MAX_TEXT:
+        flow.fault(
+            "the expression",
+            "the expression is too long",
+            got=f"{len(text):,} characters",
+            expected=f"{MAX_TEXT:,}",
+        )
+        flow.faults.raise_if_any()
+    parts = text.split("->")
+    if len(parts) > MAX_ELEMENTS:
+        flow.fault("the expression", "too many elements", got=f"{len(parts):,}", expected=f"at most {MAX_ELEMENTS:,}")
+        flow.faults.raise_if_any()
+    return [_parse(index, part, flow) for index, part in enumerate(parts)]
 
 
 def _parse(index: int, part: str, flow: Flow) -> Element | None:

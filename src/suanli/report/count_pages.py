@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from suanli.nouns.comparison import Likeness
 from suanli.nouns.counts import Count
 from suanli.nouns.partial import PartialCount
 from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN, closing, exact, off_by, plural, share
+from suanli.report.compare_pages import likeness_document
 from suanli.report.document import Document, Facts, Lines, Table
 from suanli.report.partial_pages import partial_document
 from suanli.units import format_bytes, format_count, format_flops
@@ -26,6 +28,8 @@ def count_document(result: Result) -> Document:
     """Parameters, FLOPs, memory, rows and what was left out."""
     if isinstance(result.result, PartialCount):
         return partial_document(result)
+    if isinstance(result.result, Likeness):
+        return likeness_document(result)
     books: Count = result.result
     units = books.unit if books.units == 1 else plural(books.unit)
     bound = ", LOWER BOUND" if books.lower_bound else ""

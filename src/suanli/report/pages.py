@@ -7,6 +7,7 @@ from collections.abc import Callable
 from suanli.nouns.result import Result
 from suanli.report import (
     catalogue_pages,
+    compare_pages,
     count_pages,
     goodput_pages,
     reason_pages,
@@ -18,6 +19,7 @@ from suanli.report.document import Document
 
 PAGES: dict[str, Callable[[Result], Document]] = {
     "count": count_pages.count_document,
+    "compare": compare_pages.compare_document,
     "mfu": run_pages.mfu_document,
     "train": run_pages.train_document,
     "scale": scale_pages.scale_document,
