@@ -23,6 +23,7 @@ from typing import Any
 
 from suanli.compare.books import BOOKS
 from suanli.compare.record import record
+from suanli.compare.runner import FORKS
 from suanli.compare.subject import build
 from suanli.errors import SuanliError
 from suanli.readers.torch_module.books import units_of
@@ -30,7 +31,6 @@ from suanli.readers.torch_module.load import looks_meta, shorten
 from suanli.units import KIBI
 
 RECORD = "record"
-FORKS = hasattr(os, "fork") and sys.platform.startswith("linux")
 
 
 def main() -> None:
