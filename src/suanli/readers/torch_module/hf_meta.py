@@ -85,28 +85,35 @@ def _trace_model(
 
 
 def build_model(
-    config: Mapping[str, Any], *, head: str | None = None, dtype: str = "bfloat16", where: str = "config"
-) -> Any:
-    """Transformers' model of a config on the meta device. Raises ConfigError."""
+    config: Mapping[str, Any], *, head: str | None = None, dtype: str = "bfloat16", where: str = "config",
+    device: str = "meta",
+) -> Any:  # fmt: skip
+    """Transformers' model of a config, on the meta device unless told. Raises ConfigError."""
     torch, transformers = import_torch(), import_transformers()
     refuse_remote_code(config, where)
     made = _config_object(config, where)
     factory = _model_class(transformers, made, config, head, where)
     try:
-        with torch.device("meta"):
+        with torch.device(device):
             return factory(made, getattr(torch, DTYPES[dtype]))
     except Exception as problem:
         raise _unbuildable(config, problem, where) from problem
 
 
 def _run(model: Any, made: Any, options: Options, ours: bool) -> Traced:
-    """Without a cache a model takes other ways, some of which a model with odd layers (all states, say) needs."""
+    return run_inputs(model, made[1], options) if ours else trace_copy(model, made[0], made[1], options)
+
+
+def run_inputs(model: Any, inputs: Mapping[str, Any], options: Options) -> Traced:
+    """Trace a model of ours on keyword inputs. Without a cache a model takes other ways, some of which a model with
+    odd layers (all states, say) needs: they are tried where the first fails.
+    """
     try:
-        return trace_copy(model, made[0], made[1], options)
+        return trace_copy(model, (), inputs, options)
     except ModuleError:
-        if not ours or not _drop_cache(model):
+        if not _drop_cache(model):
             raise
-    return trace_copy(model, made[0], made[1], options)
+    return trace_copy(model, (), inputs, options)
 
 
 def _drop_cache(model: Any) -> bool:
