@@ -152,7 +152,7 @@ def _number(
         return  # made of its parts
     if _is("layers", key) or key in ("depth", "n_layer"):
         small = min(small, oddity.layers) if small != 4 else oddity.layers
-    if "key_value_heads" in key or "kv" in key and "heads" in key:
+    if "key_value_heads" in key or ("kv" in key and "heads" in key):
         small = small if oddity.grouped else dict(rules_of_heads(rules))["heads"]
     if key == "head_dim" and not oddity.wide:
         small = {TEXT: 12}.get(rules, small)
