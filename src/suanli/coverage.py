@@ -15,9 +15,11 @@ from suanli.catalog.conventions import find_convention
 from suanli.count import build_ledger
 from suanli.differences import term_differences
 from suanli.errors import SuanliError
+from suanli.formulas import operators
+from suanli.formulas.counting import linear_flops
 from suanli.nouns.arch import Arch, Module
 from suanli.nouns.coverage import DEFAULT, SMALL, ConfigCheck, Covered, LengthCheck, ScanCounts, status_of
-from suanli.nouns.layers import CausalConv, Experts, Layer, Linear
+from suanli.nouns.layers import CausalConv, Elementwise, Experts, Layer, Linear, LinearAttention
 from suanli.nouns.ledger import Ledger
 from suanli.nouns.workload import Workload
 from suanli.readers.hf import read_hf_config
@@ -124,7 +126,7 @@ def count_as_run(task: TypeOfTask, arch: Arch, workload: Workload, ran: Ran) -> 
     ledger = build_ledger(arch, workload, FULL)
     check = LengthCheck(
         seq=workload.seq, of=ran.of, flops_formula=ledger.hardware_flops, flops_trace=ran.flops,
-        scans=scans_of(arch, workload),
+        scans=scans_of(arch, workload, solves=any(row.kind == "solve" for row in ran.ledger.rows)),
     )  # fmt: skip
     found = declared_of(task)
     if found is not None:
@@ -135,15 +137,31 @@ def count_as_run(task: TypeOfTask, arch: Arch, workload: Workload, ran: Ran) -> 
 # --- scans --------------------------------------------------------------------------------------------------------
 
 
-def scans_of(arch: Arch, workload: Workload) -> ScanCounts | None:
-    """A model's scans in the three ways they are counted, and the padding of the convolutions before them."""
+def scans_of(arch: Arch, workload: Workload, *, solves: bool = False) -> ScanCounts | None:
+    """A model's scans in the three ways they are counted, and the padding of the convolutions before them.
+
+    `solves` where the run solved the triangles of delta rules, which are no products but have a price in a trace.
+    """
     counts, padding = scan_counts(Setting(arch, workload, FULL)), padding_flops(arch, workload.batch)
     if not counts and not padding:
         return None
     recurrence = counts.get(RECURRENCE, 0)
     return ScanCounts(
-        recurrence=recurrence, kernel=counts.get(KERNEL, recurrence), fallback=counts.get(FALLBACK, 0), padding=padding
-    )
+        recurrence=recurrence, kernel=counts.get(KERNEL, recurrence), fallback=counts.get(FALLBACK, 0), padding=padding,
+        solved=solved_flops(arch, workload) if solves else 0,
+    )  # fmt: skip
+
+
+def solved_flops(arch: Arch, workload: Workload) -> int:
+    """FLOPs of the triangular systems that delta rules solve in each chunk, one column a key and a value."""
+    found = 0
+    for placed in arch.leaves():
+        layer = placed.layer
+        if isinstance(layer, LinearAttention) and layer.rule == "delta":
+            chunks = workload.batch * -(-Setting(arch, workload, FULL).queries(placed.stream) // layer.chunk)
+            columns = layer.key_dim + layer.value_dim
+            found += placed.times * operators.triangular_solve_flops(chunks * layer.heads, layer.chunk, columns)
+    return found
 
 
 def padding_flops(arch: Arch, batch: int) -> int:
@@ -183,9 +201,20 @@ def _unrouted_experts(arch: Arch, workload: Workload) -> int:
     return ledgers[0].hardware_flops - ledgers[1].hardware_flops
 
 
-def _lightning_pairs(arch: Arch, workload: Workload) -> int:
-    """Products of the pairs within a block, beside the recurrence: q kᵀ, and its product with v."""
-    return 0 * workload.seq
+def _fourier(arch: Arch, workload: Workload) -> int:
+    """Transforms over positions and width, which a formula of matrices leaves out and a trace prices."""
+    found = 0
+    for placed in arch.leaves():
+        if isinstance(placed.layer, Elementwise) and placed.layer.op == "fft":
+            points = workload.seq * placed.layer.width
+            found += placed.times * operators.fft_flops(workload.batch, points, 0)
+    return found
+
+
+def _tile_masks(arch: Arch, workload: Workload) -> int:
+    """An outer product of the padding of all tiles with itself, which makes their mask."""
+    tower = max(stream.length or 0 for stream in arch.streams if stream.name == "patches")
+    return linear_flops(workload.batch * tower, 1, tower)
 
 
 DECLARED: tuple[tuple[frozenset[str], Declared], ...] = (
@@ -196,6 +225,18 @@ DECLARED: tuple[tuple[frozenset[str], Declared], ...] = (
             why="transformers multiplies every token with every Llama 4 expert and drops what was not routed",
             flops=_unrouted_experts,
         ),
+    ),
+    (
+        frozenset({"fnet"}),
+        Declared(
+            id="fourier",
+            flops=_fourier,
+            why="a Fourier transform is no matrix product: the formula leaves it out, the trace prices it",
+        ),
+    ),
+    (
+        frozenset({"mllama"}),
+        Declared(id="tile-masks", flops=_tile_masks, why="transformers makes the mask of tiles by an outer product"),
     ),
 )
 

@@ -8,10 +8,17 @@ import typer
 
 from suanli import api
 from suanli.cli.options import Json, Output, Text, text_option
+from suanli.cli.progress import progress_bar
 from suanli.cli.run import run
 
 Only = Annotated[Text, text_option("--only", "articles, runs or models. Default: all of them.", metavar="SECTION")]
-Full = Annotated[bool, typer.Option("--all", help="Print every claim, not only those that do not simply hold.")]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Print every claim, not only what does not simply hold; of models, try default configs too.",
+    ),
+]
 
 
 def command(only: Only = None, all_: Full = False, json: Json = False, output: Output = None) -> None:
@@ -19,4 +26,8 @@ def command(only: Only = None, all_: Full = False, json: Json = False, output: O
 
     Example: suanli verify --only runs
     """
-    run(lambda: api.verify(only, every=all_), as_json=json, output=output, failed=lambda result: not result.ok)
+    with progress_bar("formula against trace") as progress:
+        run(
+            lambda: api.verify(only, every=all_, progress=progress), as_json=json, output=output,
+            failed=lambda result: not result.ok,
+        )  # fmt: skip

@@ -184,7 +184,10 @@ def read_llama4(config: Config, name: str) -> Arch:
 
 
 def read_glm4_moe(config: Config, name: str) -> Arch:
-    """GLM-4.5: dense first layers, a shared expert, a correction bias kept as a buffer."""
+    """GLM-4.5: dense first layers, a shared expert, a correction bias kept as a buffer; heads may leave width over."""
+    hidden, heads = (config.values.get(key) for key in ("hidden_size", "num_attention_heads"))
+    if config.values.get("head_dim") is None and isinstance(hidden, int) and isinstance(heads, int) and heads > 0:
+        config = Config({**config.values, "head_dim": max(1, hidden // heads)}, config.where)
     widths = read_widths(config)
     experts = config.need("n_routed_experts")
     ffn = config.need("moe_intermediate_size")

@@ -41,6 +41,9 @@ def given_configs(config: str, model_type: str, mapping: str) -> Iterator[Given]
     by_hand = declared(config, model_type, mapping)
     if config == DEFAULT:
         yield Given(by_hand or {}, "completed: " + ", ".join(by_hand) if by_hand else "")
+        joined = {} if by_hand else _joined(default_values(model_type))
+        if joined:
+            yield Given(joined, "completed: the tower made as wide as its decoder")
         return
     assert config == SMALL
     if by_hand is not None:
@@ -53,6 +56,16 @@ def given_configs(config: str, model_type: str, mapping: str) -> Iterator[Given]
         if keys not in seen:
             seen.append(keys)
             yield Given(keys)
+
+
+def _joined(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Some defaults give a tower and a decoder that do not fit: the tower's last width is made the decoder's."""
+    tower, decoder = values.get("vision_config"), values.get("text_config")
+    if not isinstance(tower, Mapping) or not isinstance(decoder, Mapping):
+        return {}
+    wanted = decoder.get("hidden_size")
+    misfits = "out_hidden_size" in tower and tower["out_hidden_size"] != wanted
+    return {"vision_config": {**tower, "out_hidden_size": wanted}} if misfits else {}
 
 
 def default_values(model_type: str) -> dict[str, Any]:

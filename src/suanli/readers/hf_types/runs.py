@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from suanli.errors import ConfigError, Fault, SuanliError
@@ -18,6 +19,7 @@ from suanli.readers.torch_module.hf_inputs import Asked, forward_inputs, size_ke
 from suanli.readers.torch_module.trace import ModuleError, Options, trace_copy
 from suanli.readers.torch_module.whole_numbers import whole_numbers
 
+_FEATURES = re.compile(r"features: (\d+)")
 SECONDS = 60.0  # of one run
 SMALL_PARAMS = 20_000_000  # of a model that may be run with real weights
 
@@ -48,7 +50,7 @@ def build(task: TypeOfTask, keys: Mapping[str, Any], *, dtype: str = "bfloat16",
     """The class of a type on the keys given and its own defaults. Raises ConfigError."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     head = MAPPINGS[task.mapping][1]
-    config = {**keys, "model_type": task.model_type}
+    config = {**keys, "model_type": task.model_type, "architectures": [task.class_name]}
     try:
         with whole_numbers():
             model = hf_meta.build_model(config, head=head, dtype=dtype, device=device)
@@ -67,7 +69,7 @@ def _described(task: TypeOfTask, keys: Mapping[str, Any], model: Any) -> dict[st
     """The whole config, also where the class was built from a part of it."""
     from transformers import AutoConfig  # noqa: PLC0415
 
-    whole = AutoConfig.for_model(task.model_type, **keys)
+    whole = AutoConfig.for_model(task.model_type, **keys)  # the model's own may be a part of it
     return file_values(whole) | {"model_type": task.model_type, "architectures": [type(model).__name__]}
 
 
@@ -76,44 +78,75 @@ def sizes(built: Built, seq: int, *, second: bool) -> dict[str, Any]:
     return size_keys(Asked(model=built.model, values=built.values, seq=seq, second=second))
 
 
+@dataclass(frozen=True)
+class _Pass:
+    """A forward pass that is asked for."""
+
+    seq: int
+    keys: Mapping[str, Any]
+    extra: int
+    second: bool
+
+
 def run(built: Built, seq: int, keys: Mapping[str, Any], arch: Arch | None, *, second: bool, whole: bool) -> Ran:
     """One forward pass, on meta, and where that cannot be on the CPU. Raises the first way's error."""
-    extra = 0 if arch is None else max((stream.extra for stream in arch.streams), default=0)
+    if arch is None:
+        return _counted_by_class(built, _Pass(seq, keys, 0, second), whole)
+    extra = max((stream.extra for stream in arch.streams), default=0)
+    return _on_any(built, _Pass(seq, keys, extra, second), whole)
+
+
+def _counted_by_class(built: Built, asked: _Pass, whole: bool) -> Ran:
+    """A run of a type without a formula: how many tokens its picture makes, the class says when it is given too few."""
     try:
-        return _first_way(built, seq, keys, extra, second=second, whole=whole, device="meta")
+        return _on_any(built, asked, whole)
     except SuanliError as problem:
-        other = _other_build(built, problem)
+        told = _FEATURES.search(problem.faults[0].message)
+        if told is None:
+            raise
+        return _on_any(built, replace(asked, extra=int(told[1])), whole)
+
+
+def _on_any(built: Built, asked: _Pass, whole: bool) -> Ran:
+    """Shortened if told, whole, in full precision, with real weights: the first that runs."""
+    try:
+        return _first_way(built, asked, whole, "meta")
+    except SuanliError as problem:
+        if not whole:  # a model that picks layers out of the middle runs only whole; the short run left marks on it
+            return _on_any(build(built.task, built.keys), asked, True)
+        other, device = _other_build(built, problem)
         if other is None:
             raise
         try:
-            return _first_way(*other[:1], seq, keys, extra, second=second, whole=True, device=other[1])
+            return _first_way(other, asked, True, device)
         except SuanliError:
             raise problem from None
 
 
-def _other_build(built: Built, problem: SuanliError) -> tuple[Built, str] | None:
+def _other_build(built: Built, problem: SuanliError) -> tuple[Built | None, str]:
     """The model again as it might run: in full precision, or small with real weights."""
     said = problem.faults[0].message
     if any(word in said for word in ("scalar type", "same dtype", "BFloat16", "float != ", "dtype")):
         return build(built.task, built.keys, dtype="float32"), "meta"
     if getattr(problem, "needs_values", False) and built.params <= SMALL_PARAMS:
         return build(built.task, built.keys, dtype="float32", device="cpu"), "cpu"
-    return None
+    return None, ""
 
 
-def _first_way(
-    built: Built, seq: int, keys: Mapping[str, Any], extra: int, *, second: bool, whole: bool, device: str
-) -> Ran:  # fmt: skip
-    asked = Asked(model=built.model, values=built.values, seq=seq, second=second, extra=extra, keys=keys)
+def _first_way(built: Built, asked: _Pass, whole: bool, device: str) -> Ran:
+    """The first of the ways to call it that the model takes."""
+    fed = Asked(
+        model=built.model, values=built.values, seq=asked.seq, second=asked.second, extra=asked.extra, keys=asked.keys
+    )
     options = Options(device=device, no_padding=True, values=True, whole=whole, time_limit=SECONDS)
     first: ModuleError | None = None
-    for inputs in forward_inputs(asked):
+    for inputs in forward_inputs(fed):
         try:
             traced = hf_meta.run_inputs(built.model, inputs, options)
         except ModuleError as problem:
             first = first or problem
             continue
-        return _ran(traced, keys, inputs, whole)
+        return _ran(traced, asked.keys, inputs, whole)
     assert first is not None
     raise first
 

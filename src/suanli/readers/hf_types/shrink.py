@@ -85,6 +85,7 @@ PARTS = (
     (r"vision.*|.*image.*|vit.*|sam.*|high_res.*", SEEN),
     (r"audio.*|speech.*|.*acoustic.*|.*semantic_tok.*", HEARD),
 )
+LAYER_NUMBERS = r".*_ind(ex|ic)es|cross_attention_layers|.*attn_layers"
 WINDOWED = ("use_sliding_window",)
 UNTIED = "tie_word_embeddings"
 
@@ -120,7 +121,9 @@ Rules = tuple[tuple[str, int], ...]
 
 def _changes(values: Mapping[str, Any], oddity: Oddity, rules: Rules, vocab: int) -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
-        if isinstance(value, Mapping):
+        if key == "per_layer_config":
+            yield key, {}  # what single layers have of their own
+        elif isinstance(value, Mapping):
             if "model_type" in value:
                 inner = next((rule for pattern, rule in PARTS if re.fullmatch(pattern, key)), rules)
                 yield key, {"model_type": value["model_type"], **dict(_changes(value, oddity, inner, vocab))}
@@ -128,6 +131,8 @@ def _changes(values: Mapping[str, Any], oddity: Oddity, rules: Rules, vocab: int
             yield key, False
         elif key in WINDOWED and oddity.windows:
             yield key, True
+        elif re.fullmatch(LAYER_NUMBERS, key):
+            yield from _numbers_of_layers(key, value, oddity, rules)
         elif key.endswith(("token_id", "token_index")):
             yield from _token(key, value, vocab)
         elif not isinstance(value, bool):
@@ -138,6 +143,13 @@ def _token(key: str, value: Any, vocab: int) -> Iterator[tuple[str, Any]]:
     """A word's number past the small vocabulary becomes one of its last, the same for the same number."""
     if isinstance(value, int) and value >= vocab:
         yield key, vocab - 1 - value % (vocab // 2)
+
+
+def _numbers_of_layers(key: str, value: Any, oddity: Oddity, rules: Rules) -> Iterator[tuple[str, Any]]:
+    """A list of layers' numbers, each among those that are left."""
+    if isinstance(value, list) and all(isinstance(each, int) for each in value):
+        left = 3 if rules is SEEN else oddity.layers
+        yield key, sorted({each % left for each in value})
 
 
 def _number(

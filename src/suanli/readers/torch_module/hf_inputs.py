@@ -136,6 +136,7 @@ def _meant(values: Mapping[str, Any]) -> Iterator[int]:
             yield from (each for each in given if isinstance(each, int))
 
 
+FRAMES_AS_WORDS = ("pop2piano",)  # whose frames are as wide as the model and stand in place of words
 PLACE_KEYS = (
     "image_token_id", "image_token_index", "image_patch_id", "audio_token_id", "audio_token_index", "media_token_id",
     "media_placeholder_token_id",
@@ -171,6 +172,10 @@ def forward_inputs(asked: Asked) -> Iterator[dict[str, Any]]:
     if not seen and not heard:
         yield from _texts(asked)
         return
+    if heard and asked.values.get("model_type") in FRAMES_AS_WORDS:
+        wide = _floats(asked, 1, asked.seq, int(asked.values["d_model"]))
+        yield {"input_features": wide} | _answer(asked)
+        return
     for sense in seen or heard:
         if "input_ids" in takes and main in ("input_ids", "pixel_values"):
             yield sense | _prompted(asked)
@@ -187,6 +192,8 @@ def _prompted(asked: Asked) -> dict[str, Any]:
     for name in ("qformer_input_ids", "qformer_attention_mask"):
         if name in asked.takes:
             made[name] = _ones(1, asked.seq)
+    if "cross_attention_mask" in asked.takes and "aspect_ratio_ids" in asked.takes:
+        made["cross_attention_mask"] = _ones(1, asked.seq, 1, int(asked.vision.get("max_num_tiles") or 4))
     return made | _answer(asked)
 
 
@@ -263,6 +270,9 @@ def _unpacked(asked: Asked, channels: int, size: tuple[int, int]) -> Iterator[di
         yield {"pixel_values_images": one["pixel_values"]}
     yield one
     yield {"pixel_values": _floats(asked, 1, 1, channels, *size)}
+    patch = _patch(asked)
+    rows, columns = size[0] // patch, size[1] // patch
+    yield {"pixel_values": _floats(asked, 1, rows * columns, channels * patch * patch)}
 
 
 def _tiles(asked: Asked, size: tuple[int, int]) -> int:
@@ -292,9 +302,6 @@ def _sounds(asked: Asked) -> Iterator[dict[str, Any]]:
     mask = {name: _ones(1, frames) for name in masks}
     yield {"input_features": _floats(asked, 1, bins, frames)} | mask
     yield {"input_features": _floats(asked, 1, frames, bins)} | mask
-    wide = values.get("d_model")
-    if isinstance(wide, int):
-        yield {"input_features": _floats(asked, 1, asked.seq, wide)}
 
 
 _BINS = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "feature_size", "input_dim")

@@ -99,10 +99,15 @@ def _numbered(indices: Any) -> Any:
 
 
 def _special() -> dict[str, Callable[[Any, Any, Any], Any]]:
-    """Operators whose result's size hangs on a mask, which is known."""
+    """Operators whose result's size hangs on a mask, which is known, and copies to another device."""
 
     def indexed(func: Any, args: Any, kwargs: Any) -> Any:
         return func(_on_meta(args[0]), _numbered(args[1]), *_on_meta(args[2:]), **_on_meta(kwargs))
+
+    def copied(func: Any, args: Any, kwargs: Any) -> Any:
+        """Beside whole numbers, as a model asks, what has no values cannot be: it stays."""
+        asked = kwargs.get("device")
+        return func(*args, **(kwargs if asked is None else kwargs | {"device": "meta"}))
 
     def selected(func: Any, args: Any, kwargs: Any) -> Any:
         values, mask = args
@@ -116,6 +121,7 @@ def _special() -> dict[str, Callable[[Any, Any, Any], Any]]:
         "aten::index_put_": indexed,
         "aten::_index_put_impl_": indexed,
         "aten::masked_select": selected,
+        "aten::_to_copy": copied,
     }
 
 
