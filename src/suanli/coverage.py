@@ -13,6 +13,7 @@ from typing import Any
 
 from suanli.catalog.conventions import find_convention
 from suanli.count import build_ledger
+from suanli.coverage_memory import check_memory
 from suanli.differences import term_differences
 from suanli.errors import SuanliError
 from suanli.formulas import operators
@@ -49,7 +50,7 @@ def check_type(task: TypeOfTask, configs: tuple[str, ...] = (SMALL, DEFAULT)) ->
     status, why = status_of(checks, said_of(task))
     return Covered(
         mapping=task.mapping, model_type=task.model_type, class_name=task.class_name, checks=checks, status=status,
-        why=why, seconds=round(time.monotonic() - began, 2),
+        why=why, memory=check_memory(task), seconds=round(time.monotonic() - began, 2),
     )  # fmt: skip
 
 

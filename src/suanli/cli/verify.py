@@ -20,14 +20,21 @@ Full = Annotated[
     ),
 ]
 
+Types = Annotated[
+    Text,
+    text_option("--types", "With --only models: of the model types of transformers, only these.", metavar="TYPE,…"),
+]
 
-def command(only: Only = None, all_: Full = False, json: Json = False, output: Output = None) -> None:
+
+def command(
+    only: Only = None, all_: Full = False, types: Types = None, json: Json = False, output: Output = None
+) -> None:
     """Reproduce published numbers; print the agreement by source. Exit code 1 when a claim that should hold does not.
 
     Example: suanli verify --only runs
     """
     with progress_bar("formula against trace") as progress:
         run(
-            lambda: api.verify(only, every=all_, progress=progress), as_json=json, output=output,
+            lambda: api.verify(only, every=all_, types=types, progress=progress), as_json=json, output=output,
             failed=lambda result: not result.ok,
         )  # fmt: skip

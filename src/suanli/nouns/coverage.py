@@ -91,6 +91,20 @@ class ConfigCheck:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MemoryCheck:
+    """Activations kept for backward in training of the small config, without recomputation."""
+
+    seq: int = field(metadata={"unit": "tokens"})
+    by_formula: int = field(metadata={"unit": "bytes", "doc": "the memory model, norms and activations fused"})
+    by_trace: int = field(metadata={"unit": "bytes", "doc": "kept by autograd as transformers runs, in small steps"})
+
+    @property
+    def ratio(self) -> float:
+        """By trace over by formula."""
+        return self.by_trace / self.by_formula
+
+
+@dataclass(frozen=True, kw_only=True)
 class Covered:
     """A model type in a task, checked."""
 
@@ -101,6 +115,7 @@ class Covered:
     status: str
     why: str = field(default="", metadata={"doc": "why not exact, or which difference is declared"})
     seconds: float = field(default=0.0, metadata={"unit": "s"})
+    memory: MemoryCheck | None = field(default=None, metadata={"doc": "None where it is not compared"})
 
     @property
     def terms(self) -> tuple[str, ...]:

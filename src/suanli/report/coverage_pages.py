@@ -26,7 +26,10 @@ def coverage_blocks(found: Verification, every: bool) -> list[Block]:
     """Nothing where formula and trace were not compared."""
     if not found.coverage:
         return []
-    blocks: list[Block] = [_summary(found.coverage_summary), _scans(found.coverage), *_reasons(found.coverage, every)]
+    blocks: list[Block] = [
+        _summary(found.coverage_summary), _scans(found.coverage), _memory(found.coverage),
+        *_reasons(found.coverage, every),
+    ]  # fmt: skip
     return [*blocks, _types(found.coverage)] if every else blocks
 
 
@@ -54,6 +57,21 @@ def _scans(covered: tuple[Covered, ...]) -> Table:
     columns = ("type", "task", "tokens", "recurrence", "kernel", "fallback", "solved", "padding", "trace − expected")
     title = "Scans, FLOPs: as recurrences (in our totals), as kernels, as transformers runs them here (in a trace)"
     return Table(title, columns, tuple(rows), (False, False, True, True, True, True, True, True, True))
+
+
+def _memory(covered: tuple[Covered, ...]) -> Table:
+    """Activations kept for backward: what the memory model says, and what transformers keeps without fused kernels."""
+    rows = tuple(
+        (each.model_type, each.mapping, f"{found.seq}", f"{found.by_formula:,}", f"{found.by_trace:,}",
+         f"{found.ratio:.3f}")
+        for each in covered
+        if (found := each.memory) is not None
+    )  # fmt: skip
+    columns = ("type", "task", "tokens", "by formula", "by trace", "trace / formula")
+    title = (
+        "Bytes kept for backward, small configs (formula: norms and activations fused; transformers: in small steps)"
+    )
+    return Table(title, columns, rows, (False, False, True, True, True, True))
 
 
 def _reasons(covered: tuple[Covered, ...], every: bool) -> list[Block]:

@@ -78,6 +78,15 @@ def sizes(built: Built, seq: int, *, second: bool) -> dict[str, Any]:
     return size_keys(Asked(model=built.model, values=built.values, seq=seq, second=second))
 
 
+def kept_bytes(built: Built, seq: int, keys: Mapping[str, Any]) -> dict[str, int]:
+    """Bytes autograd keeps for backward of one forward pass in training, by module. Raises ModuleError."""
+    fed = Asked(model=built.model, values=built.values, seq=seq, keys=keys)
+    model = built.model.train().requires_grad_(True)
+    hf_meta.drop_cache(model)
+    options = Options(train=True, device="meta", no_padding=True, values=True, whole=True, time_limit=SECONDS)
+    return dict(trace_copy(model, (), next(forward_inputs(fed)), options).kept_bytes)
+
+
 @dataclass(frozen=True)
 class _Pass:
     """A forward pass that is asked for."""
@@ -160,4 +169,3 @@ def _ran(traced: Traced, keys: Mapping[str, Any], inputs: Mapping[str, Any], who
 
 
 _SENSES = ("pixel_values", "input_features", "input_values", "flattened_patches", "pixel_values_images")
-__all__ = ["Built", "Ran", "build", "run", "sizes", "trace_copy"]

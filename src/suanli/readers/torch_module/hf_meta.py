@@ -76,7 +76,7 @@ def _trace_model(
         _checkpoint(model)
     made = read_inputs(inputs, model) if inputs is not None else ((), model_inputs(model, batch, seq))
     if train:
-        _drop_cache(model)  # nothing is decoded in training; a cache would copy keys and values
+        drop_cache(model)  # nothing is decoded in training; a cache would copy keys and values
     model.train(train)
     options = Options(train=train, device="meta", no_padding=True, whole=whole, flash=flash, time_limit=time_limit)
     found = _run(model, made, options, inputs is None)
@@ -111,12 +111,12 @@ def run_inputs(model: Any, inputs: Mapping[str, Any], options: Options) -> Trace
     try:
         return trace_copy(model, (), inputs, options)
     except ModuleError:
-        if not _drop_cache(model):
+        if not drop_cache(model):
             raise
     return trace_copy(model, (), inputs, options)
 
 
-def _drop_cache(model: Any) -> bool:
+def drop_cache(model: Any) -> bool:
     """Tell a model of ours, and its parts, to keep no cache; whether any did."""
     parts = [model.config, *(part for part in vars(model.config).values() if hasattr(part, "model_type"))]
     keeping = [part for part in parts if getattr(part, "use_cache", False)]
