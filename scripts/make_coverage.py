@@ -37,7 +37,7 @@ INTRODUCTION = """# Formula against trace
 <!-- made by scripts/make_coverage.py: do not edit -->
 
 Every model type of transformers' mappings for causal, masked and sequence-to-sequence language models, picture and
-text, classifiers of pictures and sound, and speech: parameters by formula less those of the class on the meta device, and
+text, classifiers of pictures and sound, and speech: parameters by formula less those of the class on the meta device,
 FLOPs of a forward pass by formula (convention `full`) less those its run shows, the largest difference over two lengths
 ({lengths} tokens, and two sizes of picture or sound where a class takes two). Each with a small odd config and with
 the class's own defaults. A zero is exact to the last digit; a dash says that there was nothing to compare, and the last
