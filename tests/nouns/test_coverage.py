@@ -23,14 +23,14 @@ from suanli.nouns.coverage import (
     summarise_coverage,
 )
 
+TERM = "lm_head forward: formula 1, trace 4 (+3)"
 GOOD = LengthCheck(seq=24, flops_formula=100, flops_trace=100)
 EVEN = ConfigCheck(config="small", params_formula=7, params_torch=7, lengths=(GOOD, replace(GOOD, seq=57)))
 DEFAULT = replace(EVEN, config="default")
-OFF = replace(EVEN, lengths=(GOOD, replace(GOOD, flops_trace=103)), terms=("lm_head forward: formula 1, trace 4 (+3)",))
+OFF = replace(EVEN, lengths=(GOOD, replace(GOOD, flops_trace=103)), terms=(TERM,))
 SAID = replace(EVEN, lengths=(replace(GOOD, flops_trace=140, declared=40),))
-UNREAD = replace(
-    EVEN, params_formula=None, not_read="unknown model_type", lengths=(LengthCheck(seq=24, flops_trace=9),)
-)
+TRACED = (LengthCheck(seq=24, flops_trace=9),)
+UNREAD = replace(EVEN, params_formula=None, not_read="unknown model_type", lengths=TRACED)
 STUCK = ConfigCheck(config="default", not_run="KeyError: 'x'")
 
 CASES = [
@@ -41,9 +41,9 @@ CASES = [
     ((SAID, STUCK), PARTLY, "known; default: KeyError: 'x'"),
     ((UNREAD, DEFAULT), BY_TRACE, "unknown model_type"),
     ((UNREAD, STUCK), BY_TRACE, "unknown model_type"),
-    ((OFF, DEFAULT), WRONG, "lm_head forward: formula 1, trace 4 (+3)"),
+    ((OFF, DEFAULT), WRONG, TERM),
     ((replace(EVEN, params_torch=8), DEFAULT), WRONG, "parameters differ"),
-    ((OFF, STUCK), WRONG, "lm_head forward: formula 1, trace 4 (+3)"),
+    ((OFF, STUCK), WRONG, TERM),
 ]
 
 

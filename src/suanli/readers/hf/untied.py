@@ -19,8 +19,9 @@ def unties(read: Callable[..., Arch]) -> Callable[..., Arch]:
 
     @wraps(read)
     def reading(config: Config, *rest: Any) -> Arch:
+        tied = config.flag("tie_word_embeddings", default=True)
         arch = read(config, *rest)
-        return arch if config.flag("tie_word_embeddings", default=True) else untied(arch)
+        return arch if tied else untied(arch)
 
     return reading
 
