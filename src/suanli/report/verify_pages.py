@@ -37,7 +37,8 @@ def verify_document(result: Result) -> Document:
         blocks += _section(section, [claim for claim in found.claims if claim.section == section], every)
     blocks.append(_not_recomputed(found))
     blocks += coverage_blocks(found, every)
-    return Document(f"{verdict}: {counts}", (*blocks, Lines("", result.notes)))
+    said = (Lines("", result.notes),) if result.notes else ()
+    return Document(f"{verdict}: {counts}", (*blocks, *said))
 
 
 def _summary(found: Verification) -> Table:

@@ -139,7 +139,7 @@ def _meant(values: Mapping[str, Any]) -> Iterator[int]:
 FRAMES_AS_WORDS = ("pop2piano",)  # whose frames are as wide as the model and stand in place of words
 PLACE_KEYS = (
     "image_token_id", "image_token_index", "image_patch_id", "audio_token_id", "audio_token_index", "media_token_id",
-    "media_placeholder_token_id",
+    "media_placeholder_token_id", "video_token_index",
 )  # fmt: skip
 
 
