@@ -3,6 +3,7 @@
 #   make test       lint, types, layers, tests
 #   make test-full  the same with every slow differential test
 #   make docs       regenerate what the documentation takes from the code
+#   make coverage   docs/coverage.md: formula against trace for every model type (a quarter of an hour)
 #   make lint       style, types, layers only
 #   make bench      the benchmarks, beside other counters
 
@@ -15,7 +16,7 @@ BENCH := $(VENV)/.bench
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: run test test-full docs lint bench clean
+.PHONY: run test test-full docs coverage lint bench clean
 
 run: $(CORE)
 	@$(BIN)/python examples/llama_3_1_405b.py
@@ -36,6 +37,9 @@ lint: $(TEST)
 
 docs: $(CORE)
 	@$(BIN)/python scripts/make_docs.py
+
+coverage: $(TEST)
+	@$(BIN)/python scripts/make_coverage.py
 
 bench: $(BENCH)
 	@$(BIN)/python benchmarks/count.py --json benchmarks/count.json

@@ -210,7 +210,7 @@ def test_no_number_is_cut(width: int) -> None:
     from suanli.report.document import Table
     from suanli.report.text import print_document
 
-    for result in (suanli.gpus(), suanli.count("deepseek-v3", phase="train", seq=65536), suanli.verify("models")):
+    for result in (suanli.gpus(), suanli.count("deepseek-v3", phase="train", seq=65536), suanli.verify("runs")):
         document = document_of(result)
         out = io.StringIO()
         print_document(document, Console(file=out, width=width, no_color=True))

@@ -166,7 +166,7 @@ SURFACE = {
     "why": "seq batch phase kv-len image frames dtype kv-dtype optimizer trainable recompute convention params gpu "
     "gpus step-time global-batch "
     "tokens-per-second tflops-per-gpu peak tokens mfu hfu goodput deadline price power pue",
-    "verify": "only all",
+    "verify": "only all types",
 }
 
 

@@ -136,7 +136,8 @@ def test_every_family_has_cases() -> None:
         ("yoso", {"use_expectation": False}),
         ("nystromformer", {"num_landmarks": 8, "segment_means_seq_len": 16}),
         ("camembert", {"is_decoder": True}),
-        ("camembert", {"tie_word_embeddings": False}),
+        ("luke", {"tie_word_embeddings": False}),
+        ("mobilebert", {"tie_word_embeddings": False}),
         ("fnet", {"use_tpu_fourier_optimizations": True}),
     ],
 )

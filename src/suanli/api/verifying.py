@@ -2,24 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from suanli.errors import Fault, InputError, unknown_name
+from suanli.nouns.claim import Verification
+from suanli.nouns.coverage import DEFAULT, SMALL, summarise_coverage
 from suanli.nouns.result import Result
+from suanli.readers.hf_types.mappings import TypeOfTask
 from suanli.verify import verify as check
 
+MODELS = "models"
+LATER = "formula against trace for each model type of transformers: suanli verify --only models (minutes)"
+SMALL_ONLY = "a small odd config of each type; --all tries the default configs too (a quarter of an hour)"
 
-def verify(only: str | Sequence[str] | None = None, *, every: bool = False) -> Result:
+
+def verify(
+    only: str | Sequence[str] | None = None, *, every: bool = False, types: str | Sequence[str] | None = None,
+    processes: int | None = None, progress: Callable[[int, int, str], None] | None = None,
+) -> Result:  # fmt: skip
     """Reproduce published numbers. `ok` is False when a claim that should hold does not.
 
-    `only` names sections, in one text with commas or as a list; `every` asks reports for all claims. Raises
-    UnknownNameError for a section nobody knows.
+    `only` names sections, in one text with commas or as a list; `every` asks reports for all claims. With `models`
+    named, every model type of transformers (or those of `types`) is counted by formula and by trace: small configs,
+    and with `every` the default ones too; `progress` is told of each (done, of how many, which).
+    Raises UnknownNameError for a section nobody knows, InputError for types where models are not asked for.
     """
-    names = [part.strip() for part in only.split(",")] if isinstance(only, str) else only
+    names, wanted = _listed(only), _listed(types)
+    if wanted is not None and MODELS not in (names or ()):
+        raise InputError(
+            Fault(code="no_such_option", message="types are checked with the models", where="--types",
+                  got=", ".join(wanted), hint="Add --only models.")
+        )  # fmt: skip
     found = check(names)
+    notes: tuple[str, ...] = (LATER,) if names is None else ()
+    if names is not None and MODELS in names:
+        found, notes = _with_coverage(found, every, wanted, processes, progress)
     return Result(
         kind="verify",
-        inputs={"only": names, "all": every},
+        inputs={"only": names, "all": every, **({} if wanted is None else {"types": wanted})},
         result=found,
         ok=found.holds,
         sources=tuple(dict.fromkeys(row.source for row in found.summary)),
+        notes=notes,
     )
+
+
+def _listed(value: str | Sequence[str] | None) -> list[str] | None:
+    """A text with commas as a list."""
+    parts = value.split(",") if isinstance(value, str) else value
+    return None if parts is None else [part.strip() for part in parts]
+
+
+def _with_coverage(
+    found: Verification,
+    every: bool,
+    types: list[str] | None,
+    processes: int | None,
+    progress: Callable[[int, int, str], None] | None,
+) -> tuple[Verification, tuple[str, ...]]:
+    """Formula against trace, where the frameworks are there."""
+    from suanli import coverage_pool as pool  # noqa: PLC0415  nothing of it where it is not asked for
+    from suanli.readers.hf_types.mappings import types_of_tasks  # noqa: PLC0415
+
+    missing = pool.missing_packages()
+    if missing:
+        lacking = " and ".join(missing)
+        said = f"formula against trace was skipped: {lacking} not installed (pip install 'suanli[torch]')"
+        return found, (said,)
+    configs = (SMALL, DEFAULT) if every else (SMALL,)
+    covered = pool.check_types(chosen(types_of_tasks(), types), configs, processes=processes, progress=progress)
+    whole = replace(found, coverage=covered, coverage_summary=summarise_coverage(covered))
+    return whole, () if every else (SMALL_ONLY,)
+
+
+def chosen(tasks: Sequence[TypeOfTask], types: Sequence[str] | None) -> list[TypeOfTask]:
+    """The tasks of these types; all where none is named. Raises UnknownNameError for a type transformers lacks."""
+    known = dict.fromkeys(task.model_type for task in tasks)
+    for name in types or ():
+        if name not in known:
+            raise unknown_name(
+                "model type", name, known, where="--types", hint="Types are those of transformers' mappings by task."
+            )
+    return [task for task in tasks if types is None or task.model_type in types]

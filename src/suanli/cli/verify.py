@@ -8,15 +8,33 @@ import typer
 
 from suanli import api
 from suanli.cli.options import Json, Output, Text, text_option
+from suanli.cli.progress import progress_bar
 from suanli.cli.run import run
 
 Only = Annotated[Text, text_option("--only", "articles, runs or models. Default: all of them.", metavar="SECTION")]
-Full = Annotated[bool, typer.Option("--all", help="Print every claim, not only those that do not simply hold.")]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Print every claim, not only what does not simply hold; of models, try default configs too.",
+    ),
+]
+
+Types = Annotated[
+    Text,
+    text_option("--types", "With --only models: of the model types of transformers, only these.", metavar="TYPE,…"),
+]
 
 
-def command(only: Only = None, all_: Full = False, json: Json = False, output: Output = None) -> None:
+def command(
+    only: Only = None, all_: Full = False, types: Types = None, json: Json = False, output: Output = None
+) -> None:
     """Reproduce published numbers; print the agreement by source. Exit code 1 when a claim that should hold does not.
 
     Example: suanli verify --only runs
     """
-    run(lambda: api.verify(only, every=all_), as_json=json, output=output, failed=lambda result: not result.ok)
+    with progress_bar("formula against trace") as progress:
+        run(
+            lambda: api.verify(only, every=all_, types=types, progress=progress), as_json=json, output=output,
+            failed=lambda result: not result.ok,
+        )  # fmt: skip

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from suanli.nouns.coverage import WRONG, Covered, MappingSummary
+
 VERDICTS = ("ok", "wrong", "unsupported", "rule", "quoted")
 
 # What a claim can come out as. The first two are what `verify` is for; only `fails` makes it exit with 1.
@@ -91,10 +93,12 @@ class SourceSummary:
 
 @dataclass(frozen=True)
 class Verification:
-    """Every claim checked, and the agreement by source."""
+    """Every claim checked, and the agreement by source; formula against trace by model type where asked for."""
 
     claims: tuple[ClaimResult, ...]
     summary: tuple[SourceSummary, ...]
+    coverage: tuple[Covered, ...] = ()
+    coverage_summary: tuple[MappingSummary, ...] = ()
 
     @property
     def failed(self) -> tuple[ClaimResult, ...]:
@@ -103,8 +107,13 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing failed."""
-        return not self.failed
+        """Whether nothing failed, and no formula differs from its trace."""
+        return not self.failed and not self.wrong_types
+
+    @property
+    def wrong_types(self) -> tuple[Covered, ...]:
+        """Model types whose formula and trace differ."""
+        return tuple(each for each in self.coverage if each.status == WRONG)
 
     def by_status(self) -> dict[str, int]:
         """How many claims came out as what."""

@@ -15,6 +15,7 @@ from suanli.nouns.claim import (
 )
 from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN
+from suanli.report.coverage_pages import coverage_blocks
 from suanli.report.document import Block, Document, Lines, Table
 from suanli.units import format_exact
 
@@ -27,12 +28,17 @@ def verify_document(result: Result) -> Document:
     found: Verification = result.result
     every = bool(result.inputs.get("all"))
     counts = ", ".join(f"{number:,} {status}" for status, number in found.by_status().items())
-    verdict = "all claims hold" if result.ok else f"{len(found.failed)} claims FAIL"
+    verdict = "all claims hold" if not found.failed else f"{len(found.failed)} claims FAIL"
+    if found.coverage:
+        wrong = len(found.wrong_types)
+        verdict += f"; {wrong} model types WRONG" if wrong else "; no model type is wrong"
     blocks: list[Block] = [_summary(found)]
     for section in dict.fromkeys(row.section for row in found.summary):
         blocks += _section(section, [claim for claim in found.claims if claim.section == section], every)
     blocks.append(_not_recomputed(found))
-    return Document(f"{verdict}: {counts}", tuple(blocks))
+    blocks += coverage_blocks(found, every)
+    said = (Lines("", result.notes),) if result.notes else ()
+    return Document(f"{verdict}: {counts}", (*blocks, *said))
 
 
 def _summary(found: Verification) -> Table:

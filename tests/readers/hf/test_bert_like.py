@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from suanli.errors import ConfigError, InputError
+from suanli.errors import InputError
 from suanli.nouns.layers import Attention, Elementwise
 from suanli.readers.hf import read_hf_config
 from suanli.readers.hf.bert_like import FAMILIES
@@ -121,14 +121,6 @@ def test_the_bare_encoder_is_noted() -> None:
     assert read_hf_config({**BERT, "model_type": "bert"}, "net").notes == (
         f"masked-LM model; the bare encoder with pooler (BertModel) has {bare:,} parameters",
     )
-
-
-@pytest.mark.parametrize(("family", "config"), [(row[0], row[1]) for row in NAMES])
-def test_an_untied_head_is_refused(family: str, config: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        read_hf_config({**config, "model_type": family, "tie_word_embeddings": False}, "net")
-    assert str(caught.value) == ("a masked-language head that is not tied is not read in config: tie_word_embeddings.")
-    assert caught.value.faults[0].code == "unsupported"
 
 
 def test_decode_is_refused(reading: Callable[..., Any]) -> None:

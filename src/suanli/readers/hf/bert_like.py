@@ -9,6 +9,7 @@ from suanli.nouns.layers import Embedding, Linear, Parameter
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm, stack
 from suanli.readers.config import Config
 from suanli.readers.hf.common import Widths, read_widths
+from suanli.readers.hf.untied import unties
 
 _ATTENTION = AttentionNames(at="attention", q="self.query", k="self.key", v="self.value", o="output.dense")
 
@@ -99,16 +100,11 @@ def _transform_head(
     )
 
 
-def _untie(config: Config) -> None:
-    if not config.flag("tie_word_embeddings", default=True):
-        config.fault("unsupported", "a masked-language head that is not tied is not read", "tie_word_embeddings")
-
-
+@unties
 def read_bert(config: Config, name: str) -> Arch:
     """BERT with its masked-language head; the bare encoder with pooler is said in the notes."""
     widths = read_widths(config, grouped=False)
     h, v = widths.hidden, widths.vocab
-    _untie(config)
     first = _embeddings("bert", config, h, v, config.need("max_position_embeddings"), types=True)
     head = _transform_head("cls.predictions", "transform.dense", "transform.LayerNorm", "decoder", "bias", h, h, v)
     arch = _encoder(config, name, widths, _BERT, first, head)
@@ -118,10 +114,10 @@ def read_bert(config: Config, name: str) -> Arch:
     return _encoder(config, name, widths, _BERT, first, head, note)
 
 
+@unties
 def read_roberta(config: Config, name: str) -> Arch:
     """RoBERTa with its masked-language head."""
     widths = read_widths(config, grouped=False)
-    _untie(config)
     first = _embeddings(
         "roberta", config, widths.hidden, widths.vocab, config.need("max_position_embeddings"), types=True
     )
@@ -131,11 +127,11 @@ def read_roberta(config: Config, name: str) -> Arch:
     return _encoder(config, name, widths, Names(base="roberta"), first, head)
 
 
+@unties
 def read_electra(config: Config, name: str) -> Arch:
     """ELECTRA's encoder with a masked-language head; the embedding may be narrower than the model."""
     widths = read_widths(config, grouped=False)
     width = config.whole("embedding_size", default=widths.hidden)
-    _untie(config)
     first = _embeddings("electra", config, width, widths.vocab, config.need("max_position_embeddings"), types=True)
     if width != widths.hidden:
         widen = Linear(name="electra.embeddings_project", in_features=width, out_features=widths.hidden, bias=True)
@@ -149,6 +145,7 @@ def read_electra(config: Config, name: str) -> Arch:
     return _encoder(config, name, widths, Names(base="electra"), first, head)
 
 
+@unties
 def read_distilbert(config: Config, name: str) -> Arch:
     """DistilBERT with its masked-language head: no type embedding."""
     hidden, heads = (
@@ -160,7 +157,6 @@ def read_distilbert(config: Config, name: str) -> Arch:
         head_dim=config.head_dim(hidden, heads), ffn=config.need("hidden_dim", "intermediate_size"),
         vocab=config.need("vocab_size"), max_positions=config.maybe("max_position_embeddings"),
     )  # fmt: skip
-    _untie(config)
     first = _embeddings("distilbert", config, hidden, widths.vocab, config.need("max_position_embeddings"), types=False)
     head = _transform_head(
         "",

@@ -21,6 +21,7 @@ from suanli.readers.hf.towers import (
     refuse_picture,
     tower_stack,
 )
+from suanli.readers.hf.untied import unties
 from suanli.readers.hf.vision_language import said
 
 CONTEXT = "patches and queries"
@@ -133,14 +134,13 @@ def read_git(config: Config, name: str) -> Arch:
     return _told(name, words, nodes, streams, tower.positions, f"{said(tower)}; {ahead}")
 
 
+@unties
 def read_blip(config: Config, name: str) -> Arch:
     """BLIP's captioner: a BERT whose every layer looks across at the patches."""
     text = config.part("text_config")
     words = _bert_words(text)
     tower = _picture(config, eva_tower, "vision_model")
     width = text.whole("encoder_hidden_size", default=tower.width)
-    if not config.flag("tie_word_embeddings", default=True):
-        config.fault("unsupported", "a captioner that is not tied is not read", "tie_word_embeddings")
     config.check()
     h, at = words.hidden, "text_decoder.cls.predictions"
     head = (

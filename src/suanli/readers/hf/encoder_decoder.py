@@ -6,6 +6,7 @@ from suanli.nouns.arch import TOKENS, Arch, Module, Shape, Stream
 from suanli.nouns.layers import Buffer, Conv, Embedding, Linear
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm, stack
 from suanli.readers.config import Config, StandIn
+from suanli.readers.hf.untied import unties
 
 ENCODER = "encoder"
 
@@ -48,13 +49,12 @@ def bart_layer(
     )
 
 
+@unties
 def read_bart(config: Config, name: str) -> Arch:
     """BART: learned positions with two spare rows, a norm after the embedding, tied head."""
     h, vocab = config.need("d_model"), config.need("vocab_size")
     both = sides(config, h)
     positions = config.need("max_position_embeddings")
-    if not config.flag("tie_word_embeddings", default=True):
-        config.fault("unsupported", "an untied BART is not read", "tie_word_embeddings")
     config.check()
     (layers, heads, ffn), (decoder_layers, decoder_heads, decoder_ffn) = both
 
@@ -99,6 +99,7 @@ def sides(config: Config, hidden: int) -> tuple[tuple[int, int, int], tuple[int,
     return found[0], found[1]
 
 
+@unties
 def read_whisper(config: Config, name: str) -> Arch:
     """Whisper: two convolutions over the spectrogram, an encoder of 1,500 frames, a decoder of --seq tokens."""
     h, vocab = config.need("d_model"), config.need("vocab_size")

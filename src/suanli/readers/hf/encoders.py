@@ -13,6 +13,7 @@ from suanli.nouns.layers import Conv, Embedding, Linear, Norm, Opaque, Parameter
 from suanli.readers.blocks import AttentionNames, AttentionSpec, Node, attention, dropped, mlp, norm, stack
 from suanli.readers.config import Config
 from suanli.readers.hf.common import Widths, read_widths
+from suanli.readers.hf.untied import unties
 
 BERT_ATTENTION = AttentionNames(at="attention", q="self.query", k="self.key", v="self.value", o="output.dense")
 BERT_MLP = ("intermediate.dense", "output.dense")
@@ -176,11 +177,11 @@ def encoder_arch(
     )  # fmt: skip
 
 
+@unties
 def read_encoder(config: Config, name: str, family: Encoder) -> Arch:
     """The masked-language model of a family. Raises ConfigError with every fault."""
     widths = read_widths(config, grouped=False)
     width = config.whole(*family.width, default=widths.hidden) if family.width else widths.hidden
-    must_be_tied(config)
     refuse(
         config, ("is_decoder", True, "an encoder turned into a decoder is not read"),
         ("add_cross_attention", True, "an encoder with cross-attention is not read"), *family.refuse,

@@ -11,10 +11,12 @@ from suanli.readers.config import Config
 from suanli.readers.hf.common import Widths, read_widths
 from suanli.readers.hf.encoders import BERT_MLP, encoder_arch, feed, must_be_tied, refuse
 from suanli.readers.hf.encoders_own import linear
+from suanli.readers.hf.untied import unties
 
 FFN_MULTIPLE = 4  # XLM fixes its MLP at four widths
 
 
+@unties
 def read_xlm(config: Config, name: str) -> Arch:
     """XLM (arXiv:1901.07291) and FlauBERT, both ways unless `causal`.
 
@@ -29,7 +31,6 @@ def read_xlm(config: Config, name: str) -> Arch:
     rows, languages = config.need("max_position_embeddings"), config.whole("n_langs", default=1)
     spoken = languages > 1 and config.flag("use_lang_emb", default=True)
     causal, fixed = config.flag("causal", default=False), config.flag("sinusoidal_embeddings", default=False)
-    must_be_tied(config)
     refuse(
         config, ("asm", True, "an adaptive softmax is not read"), ("is_encoder", False, "a decoder is not read"),
     )  # fmt: skip
@@ -109,10 +110,10 @@ def _idle(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
 def read_mobilebert(config: Config, name: str) -> Arch:
     """MobileBERT (arXiv:2004.02984): three neighbouring words embed one position, bottlenecks, four MLPs a layer."""
     widths = read_widths(config, grouped=False)
+    must_be_tied(config)
     h, width = widths.hidden, config.whole("embedding_size", default=128)
     rows, types = config.need("max_position_embeddings"), config.whole("type_vocab_size", default=2)
     joined = 3 * width if config.flag("trigram_input", default=True) else width
-    must_be_tied(config)
     inner = _mobile_layer(config, widths)
     if width > h:
         config.fault("contradiction", "the embedding is wider than the model", "embedding_size")

@@ -24,6 +24,7 @@ from suanli.readers.hf.encoders import (
     token_conv,
     unused,
 )
+from suanli.readers.hf.untied import unties
 
 RELATIVE = "relative positions"
 
@@ -53,12 +54,12 @@ def own_head(width: int, vocab: int) -> tuple[Node, ...]:
     )
 
 
+@unties
 def read_albert(config: Config, name: str) -> Arch:
     """ALBERT (arXiv:1909.11942): narrow embedding, and groups of layers that run again with the same weights."""
     widths = read_widths(config, grouped=False)
     width, h = config.whole("embedding_size", default=128), widths.hidden
     groups, inner = config.whole("num_hidden_groups", default=1), config.whole("inner_group_num", default=1)
-    must_be_tied(config)
     family = Encoder(base="albert", width=("embedding_size",), widen="encoder.embedding_hidden_mapping_in")
     first = embeddings(config, family, widths, width)
     config.check()
@@ -104,6 +105,7 @@ def read_rembert(config: Config, name: str) -> Arch:
     return encoder_arch(name, widths, nodes)
 
 
+@unties
 def read_fnet(config: Config, name: str) -> Arch:
     """FNet (arXiv:2105.03824): a Fourier transform in place of attention, which multiplies no matrices."""
     hidden, vocab = config.need("hidden_size"), config.need("vocab_size")
@@ -111,7 +113,6 @@ def read_fnet(config: Config, name: str) -> Arch:
         layers=config.layers("num_hidden_layers"), hidden=hidden, heads=1, kv_heads=1, head_dim=hidden,
         ffn=config.need("intermediate_size"), vocab=vocab, max_positions=config.maybe("max_position_embeddings"),
     )  # fmt: skip
-    must_be_tied(config)
     refuse(config, ("use_tpu_fourier_optimizations", True, "a Fourier transform by matrices is not read by formula"))
     first = embeddings(config, Encoder(base="fnet", type_rows=4), widths, hidden)
     config.check()
@@ -131,11 +132,11 @@ def read_fnet(config: Config, name: str) -> Arch:
     return encoder_arch(name, widths, nodes)
 
 
+@unties
 def read_esm(config: Config, name: str) -> Arch:
     """ESM-2: norms before, an unused contact head; no folding."""
     widths = read_widths(config, grouped=False)
     h = widths.hidden
-    must_be_tied(config)
     refuse(config, ("is_folding_model", True, "a folding model is not read"), ("is_decoder", True, "a decoder is not"))
     learned = config.choice("position_embedding_type", ("absolute", "rotary"), "absolute") == "absolute"
     normed = config.flag("emb_layer_norm_before", default=False)
@@ -182,13 +183,13 @@ def read_luke(config: Config, name: str) -> Arch:
     return encoder_arch(name, widths, nodes, notes=("words alone, no entities",))
 
 
+@unties
 def read_convbert(config: Config, name: str) -> Arch:
     """ConvBERT (arXiv:2008.02496): half the heads attend, the other half are convolutions made from the input."""
     widths = read_widths(config, grouped=False)
     h, width = widths.hidden, config.whole("embedding_size", default=widths.hidden)
     taps, ratio = config.whole("conv_kernel_size", default=9), config.whole("head_ratio", default=2)
     heads = max(1, widths.heads // ratio)
-    must_be_tied(config)
     if config.whole("num_groups", default=1) != 1:
         config.fault("unsupported", "grouped matrices are not read", "num_groups")
     family = Encoder(base="convbert", width=("embedding_size",), widen="embeddings_project")
@@ -225,13 +226,13 @@ def read_convbert(config: Config, name: str) -> Arch:
     return encoder_arch(name, widths, nodes)
 
 
+@unties
 def read_squeezebert(config: Config, name: str) -> Arch:
     """SqueezeBERT: every matrix a grouped convolution of one position."""
     widths = read_widths(config, grouped=False)
     h = widths.hidden
     keys = ("q", "k", "v", "post_attention", "intermediate", "output")
     groups = {key: config.whole(f"{key}_groups", default=1) for key in keys}
-    must_be_tied(config)
     first = embeddings(config, Encoder(base="transformer"), widths, h)
     config.check()
     d, n = widths.head_dim, widths.heads
@@ -255,11 +256,11 @@ def read_squeezebert(config: Config, name: str) -> Arch:
     return encoder_arch(name, widths, nodes)
 
 
+@unties
 def read_deberta_v2(config: Config, name: str) -> Arch:
     """DeBERTa-v2 (arXiv:2006.03654): scores of content with content, and with 2·span relative positions both ways."""
     widths = read_widths(config, grouped=False)
     h = widths.hidden
-    must_be_tied(config)
     refuse(config, ("legacy", False, "the newer head is not read"))
     buckets = config.whole("position_buckets", default=-1, low=-1)
     reach = config.whole("max_relative_positions", default=-1, low=-1)
@@ -323,11 +324,11 @@ def deberta_layer(config: Config, widths: Widths, relative: bool) -> tuple[Node,
     )
 
 
+@unties
 def read_deberta(config: Config, name: str) -> Arch:
     """DeBERTa without relative positions, whose span would depend on the sequence."""
     widths = read_widths(config, grouped=False)
     h = widths.hidden
-    must_be_tied(config)
     refuse(
         config, ("relative_attention", True, "relative attention of DeBERTa v1 is not read by formula"),
         ("legacy", False, "the newer head is not read"), ("talking_head", True, "talking heads are not read"),

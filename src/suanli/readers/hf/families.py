@@ -30,6 +30,7 @@ from suanli.readers.hf import (
     native_vision,
     not_causal,
     omni_vision,
+    other_classes,
     packed_vision,
     query_vision,
     resnet,
@@ -111,6 +112,8 @@ def _reader(model_type: object, values: Mapping[str, Any]) -> Callable[[Config, 
         return None
     classes = values.get("architectures")
     first = classes[0] if isinstance(classes, list | tuple) and classes else None
+    if isinstance(first, str) and (model_type, first) in other_classes.CLASSES:
+        return other_classes.CLASSES[model_type, first]
     causal = isinstance(first, str) and first.endswith(CAUSAL_CLASSES)
     if causal or first is None:
         known = (CAUSAL, READERS) if causal else (READERS, CAUSAL)

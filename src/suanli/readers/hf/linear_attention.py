@@ -257,7 +257,7 @@ def read_bailing_hybrid(config: Config, name: str) -> Arch:
     whole = heads * width
     delta = DeltaSpec(
         hidden=widths.hidden, heads=heads, key_heads=heads, key_dim=width, value_dim=width,
-        kernel=config.whole("short_conv_kernel_size", default=4), at="self_attn",
+        kernel=config.whole("linear_conv_kernel_dim", "short_conv_kernel_size", default=4), at="self_attn",
         projections=(("q_proj", whole), ("k_proj", whole), ("v_proj", whole), ("b_proj", heads),
                      ("forget_gate.f_proj", whole), ("g_proj", whole)),
         parameters=(("forget_gate.A_log", (heads,)), ("forget_gate.dt_bias", (whole,))), norm="o_norm", out="o_proj",

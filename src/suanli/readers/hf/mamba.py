@@ -97,9 +97,10 @@ NAMES = DecoderNames(embed="backbone.embeddings", layers="backbone.layers", norm
 def mamba_spec(config: Config, hidden: int, prefix: str = "", **more: object) -> MambaSpec:
     """Mamba 1's numbers: under their own names, or those with `mamba_` in hybrids."""
     own = not prefix
+    inner = hidden * config.whole("expand" if own else "mamba_expand", default=2)
     return MambaSpec(
         hidden=hidden,
-        inner=hidden * config.whole("expand" if own else "mamba_expand", default=2),
+        inner=config.whole("intermediate_size", default=inner) if own else inner,  # saved files give it, and it counts
         state=config.whole("state_size" if own else "mamba_d_state", default=16),
         rank=rank(config, "time_step_rank" if own else "mamba_dt_rank", hidden),
         kernel=config.whole("conv_kernel" if own else "mamba_d_conv", default=4),

@@ -184,7 +184,10 @@ def read_llama4(config: Config, name: str) -> Arch:
 
 
 def read_glm4_moe(config: Config, name: str) -> Arch:
-    """GLM-4.5: dense first layers, a shared expert, a correction bias kept as a buffer."""
+    """GLM-4.5: dense first layers, a shared expert, a correction bias kept as a buffer; heads may leave width over."""
+    hidden, heads = (config.values.get(key) for key in ("hidden_size", "num_attention_heads"))
+    if config.values.get("head_dim") is None and isinstance(hidden, int) and isinstance(heads, int) and heads > 0:
+        config = Config({**config.values, "head_dim": max(1, hidden // heads)}, config.where)
     widths = read_widths(config)
     experts = config.need("n_routed_experts")
     ffn = config.need("moe_intermediate_size")
@@ -251,11 +254,13 @@ def read_deepseek(config: Config, name: str) -> Arch:
         max_positions=config.maybe("max_position_embeddings"),
     )  # fmt: skip
     experts, ffn = config.need("n_routed_experts"), config.need("moe_intermediate_size")
-    dense_first = config.whole("first_k_dense_replace", default=0, low=0)
+    older = config.values.get("model_type") == "deepseek_v2"
+    first, always = (0, 2) if older else (3, 1)  # where a file does not say: dense first layers and shared experts
+    dense_first = config.whole("first_k_dense_replace", default=first, low=0)
     spec = MoeSpec(
         hidden=hidden, experts=experts, top_k=top_k(config, experts), ffn=ffn,
-        shared_ffn=ffn * config.whole("n_shared_experts", default=0, low=0),
-        correction_bias="gate.e_score_correction_bias" if config.values.get("model_type") != "deepseek_v2" else None,
+        shared_ffn=ffn * config.whole("n_shared_experts", default=always, low=0),
+        correction_bias=None if older else "gate.e_score_correction_bias",
     )  # fmt: skip
     latent = LatentSpec(
         hidden=hidden, heads=heads, q_rank=config.maybe("q_lora_rank"), kv_rank=config.need("kv_lora_rank"),

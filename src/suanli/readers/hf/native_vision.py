@@ -282,7 +282,12 @@ def deep_tower(config: Config, at: str, merging: Merging | None = None) -> Visio
         hidden=h, heads=blocks.heads, ffn=vision.need("intermediate_size"), names=FUSED, norms=("norm1", "norm2"),
         mlp_names=("linear_fc1", "linear_fc2"),
     )  # fmt: skip
-    deep = vision.wholes("deepstack_visual_indexes") or ()
+    deep = vision.wholes("deepstack_visual_indexes", low=0) or ()
+    if any(index >= blocks.depth for index in deep) and not config.faults.faults:
+        config.fault(
+            "contradiction", "a layer that is to be merged is not there", "deepstack_visual_indexes",
+            got=str(list(deep)), expected=f"numbers below {blocks.depth}",
+        )  # fmt: skip
     called = merging or Merging()
     merger = Projector(at=f"{at}.merger", names=called.names)
     each = Projector(at="", names=called.names, norm=called.norm)

@@ -12,6 +12,7 @@ from suanli.readers.config import Config
 from suanli.readers.hf.common import FULL, SLIDING, read_widths
 from suanli.readers.hf.encoder_decoder import ENCODER, bart_layer, shape_of, sides
 from suanli.readers.hf.encoders import refuse
+from suanli.readers.hf.untied import unties
 
 BOTH = ("encoder and decoder each of --seq positions",)
 
@@ -45,14 +46,13 @@ def _vocabularies(config: Config, family: Bart) -> tuple[int, int, bool]:
     return vocab, vocab, True
 
 
+@unties
 def read_bart_like(config: Config, name: str, family: Bart) -> Arch:
     """An encoder–decoder of BART's layers. Raises ConfigError with every fault."""
     h = config.need("d_model", "hidden_size")
     (layers, heads, ffn), (decoder_layers, decoder_heads, decoder_ffn) = sides(config, h)
     positions = config.need("max_position_embeddings")
     source, target, shared = _vocabularies(config, family)
-    if not config.flag("tie_word_embeddings", default=family.tied) and family.tied:
-        config.fault("unsupported", "an untied model of this type is not read", "tie_word_embeddings")
     refuse(config, *family.refuse)
     padding = config.whole("pad_token_id", default=1, low=0) + 1 if family.pad_rows else 0
     config.check()
@@ -115,6 +115,7 @@ _PROPHET = AttentionNames(at="self_attn", q="query_proj", k="key_proj", v="value
 _CROSS = AttentionNames(at="cross_attn", q="query_proj", k="key_proj", v="value_proj", o="out_proj")
 
 
+@unties
 def read_prophetnet(config: Config, name: str) -> Arch:
     """ProphetNet (arXiv:2001.04063): the decoder runs once more for each of `ngram` further tokens it predicts."""
     h, vocab = config.need("hidden_size"), config.need("vocab_size")
@@ -124,8 +125,6 @@ def read_prophetnet(config: Config, name: str) -> Arch:
     layers, decoder_layers = config.layers("num_encoder_layers"), config.layers("num_decoder_layers")
     rows, grams = config.need("max_position_embeddings"), config.need("ngram")
     buckets = config.need("num_buckets")
-    if not config.flag("tie_word_embeddings", default=True):
-        config.fault("unsupported", "an untied ProphetNet is not read", "tie_word_embeddings")
     config.check()
 
     def attend(n: int, names: AttentionNames, mask: str, key_stream: str | None = None) -> tuple[Node, ...]:

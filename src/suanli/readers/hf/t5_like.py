@@ -20,6 +20,7 @@ from suanli.readers.blocks import (
     stack,
 )
 from suanli.readers.config import Config, brief
+from suanli.readers.hf.untied import unties
 
 ENCODER = "encoder"
 
@@ -166,6 +167,6 @@ FAMILIES = {
     "t5": read_t5,
     "mt5": read_t5,
     "umt5": _reader(Traits(every_bias=True)),
-    "switch_transformers": _reader(Traits(feed_at="mlp", mixtures=True)),
+    "switch_transformers": unties(_reader(Traits(feed_at="mlp", mixtures=True))),
     "pop2piano": _reader(Traits(sound=True)),
 }

@@ -70,8 +70,10 @@ def read_prophetnet_decoder(config: Config, name: str) -> Arch:
     at = "prophetnet.decoder"
     layer = _prophetnet_layer(h, heads, dim, ffn, buckets, ngram)
     head = Linear(name="lm_head", in_features=h, out_features=vocab, role="lm_head", tied=tied)
+    own = Parameter(name="prophetnet.decoder.word_embeddings", shape=(vocab, h))  # beside the table that is looked up
     children: tuple[Node, ...] = (
         Embedding(name="prophetnet.word_embeddings", num=vocab, dim=h),
+        *(() if tied else (own,)),
         Embedding(name=f"{at}.position_embeddings", num=positions, dim=h, role="position"),
         Embedding(name=f"{at}.ngram_embeddings", num=ngram, dim=h, role="type"),
         norm(f"{at}.embeddings_layer_norm", h, "layer"),

@@ -144,15 +144,18 @@ def param_counts(model: Any) -> ParamCounts:
         active=total,
         embedding=sum(tables.values()),
         trainable=sum(each.numel() for each in params if each.requires_grad),
-        buffers=_saved_buffers(model),
+        buffers=sum(tensor.numel() for tensor in _stored_buffers(model)),
     )
 
 
-def _saved_buffers(model: Any) -> int:
-    """Elements of the buffers that a checkpoint holds."""
-    buffers = dict(model.named_buffers())
-    saved = model.state_dict() if buffers else {}
-    return sum(tensor.numel() for name, tensor in buffers.items() if name in saved)
+def _stored_buffers(model: Any) -> Iterator[Any]:
+    """Buffers a checkpoint holds, each once."""
+    seen: set[int] = set()
+    for child in model.modules():
+        for name, tensor in child.named_buffers(recurse=False):
+            if name not in child._non_persistent_buffers_set and id(tensor) not in seen:
+                seen.add(id(tensor))
+                yield tensor
 
 
 def units_of(inputs: Any) -> tuple[int, str]:

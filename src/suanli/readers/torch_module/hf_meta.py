@@ -77,7 +77,7 @@ def _trace_model(
         _checkpoint(model)
     made = read_inputs(inputs, model) if inputs is not None else ((), model_inputs(model, batch, seq))
     if train:
-        _drop_cache(model)  # nothing is decoded in training; a cache would copy keys and values
+        drop_cache(model)  # nothing is decoded in training; a cache would copy keys and values
     model.train(train)
     options = Options(train=train, device="meta", no_padding=True, whole=whole, flash=flash, time_limit=time_limit)
     found = _run(model, made, options, inputs is None)
@@ -86,31 +86,38 @@ def _trace_model(
 
 
 def build_model(
-    config: Mapping[str, Any], *, head: str | None = None, dtype: str = "bfloat16", where: str = "config"
-) -> Any:
-    """Transformers' model of a config on the meta device. Raises ConfigError."""
+    config: Mapping[str, Any], *, head: str | None = None, dtype: str = "bfloat16", where: str = "config",
+    device: str = "meta",
+) -> Any:  # fmt: skip
+    """Transformers' model of a config, on the meta device unless told. Raises ConfigError."""
     torch, transformers = import_torch(), import_transformers()
     refuse_remote_code(config, where)
     made = _config_object(config, where)
     factory = _model_class(transformers, made, config, head, where)
     try:
-        with torch.device("meta"):
+        with torch.device(device):
             return factory(made, getattr(torch, DTYPES[dtype]))
     except Exception as problem:
         raise _unbuildable(config, problem, where) from problem
 
 
 def _run(model: Any, made: Any, options: Options, ours: bool) -> Traced:
-    """Without a cache a model takes other ways, some of which a model with odd layers (all states, say) needs."""
+    return run_inputs(model, made[1], options) if ours else trace_copy(model, made[0], made[1], options)
+
+
+def run_inputs(model: Any, inputs: Mapping[str, Any], options: Options) -> Traced:
+    """Trace a model of ours on keyword inputs. Without a cache a model takes other ways, some of which a model with
+    odd layers (all states, say) needs: they are tried where the first fails.
+    """
     try:
-        return trace_copy(model, made[0], made[1], options)
+        return trace_copy(model, (), inputs, options)
     except ModuleError:
-        if not ours or not _drop_cache(model):
+        if not drop_cache(model):
             raise
-    return trace_copy(model, made[0], made[1], options)
+    return trace_copy(model, (), inputs, options)
 
 
-def _drop_cache(model: Any) -> bool:
+def drop_cache(model: Any) -> bool:
     """Tell a model of ours, and its parts, to keep no cache; whether any did."""
     parts = [model.config, *(part for part in vars(model.config).values() if hasattr(part, "model_type"))]
     keeping = [part for part in parts if getattr(part, "use_cache", False)]

@@ -16,6 +16,7 @@ from suanli.readers.torch_module.memory import too_large
 from suanli.readers.torch_module.modes import counting, warm_up
 from suanli.readers.torch_module.recorder import Answers, Limits, Recorder
 from suanli.readers.torch_module.saved import keeping
+from suanli.readers.torch_module.whole_numbers import whole_numbers
 from suanli.units import GIBI
 
 __all__ = ["Options", "Run", "trace"]
@@ -33,6 +34,7 @@ class Options:
     whole: bool = field(default=False, metadata={"doc": "run every layer, not one and two of each kind"})
     flash: bool = field(default=False, metadata={"doc": "hardware FLOPs of a fused attention backward: 5 products"})
     no_padding: bool = field(default=False, metadata={"doc": "answer `all` with yes and `any` with no on meta"})
+    values: bool = field(default=False, metadata={"doc": "on meta, keep and compute the values of whole numbers"})
     time_limit: float = field(default_factory=bounded.time_limit, metadata={"unit": "s", "doc": "longest run"})
     memory_limit: int = field(default=4 * GIBI, metadata={"unit": "bytes", "doc": "largest memory off the meta device"})
 
@@ -143,7 +145,12 @@ def run(model: Any, args: Any, kwargs: Any, options: Options, names: dict[int, s
     recorder = Recorder(names, Limits(options.time_limit, real))
     recorder.answers = Answers() if options.no_padding else None
     try:
-        with torch.inference_mode(False), torch.set_grad_enabled(options.train), counting(recorder, options.flash):
+        with (
+            torch.inference_mode(False),
+            torch.set_grad_enabled(options.train),
+            whole_numbers() if options.values else nullcontext(),
+            counting(recorder, options.flash),
+        ):
             with keeping(recorder, model) if options.train else nullcontext() as kept:
                 out = model(*args, **kwargs)
             if options.train:
