@@ -1,0 +1,206 @@
+"""Step time of layouts, as entries that add up to it; one set of functions for a single layout and for a grid.
+
+First `features`: seconds of the device's curves by block, pass and column, put into pipeline stages; nothing fitted
+enters. Then `account`: a stack's profile makes them the entries of a step. Fitting a profile repeats the second only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from suanli.nouns.arch import Arch
+from suanli.nouns.convention import Convention
+from suanli.nouns.grid import Grid
+from suanli.nouns.layout import SCHEDULES
+from suanli.nouns.profile import Profile, Traits
+from suanli.nouns.workload import RECOMPUTE, Workload
+from suanli.plan import compute_time as columns
+from suanli.plan.comm_time import Places
+from suanli.plan.compute_time import Local, block_time
+from suanli.plan.pieces import COLUMN, EXPERTS, HEADS, ROW, VOCAB, Parts, Piece, parts_of
+from suanli.plan.pipeline import Stages, bubble_share, stages
+from suanli.work import Setting
+
+Array = Any
+_PLAIN = Convention(name="-", doc="", source="")
+_SELECTIVE, _FULL = RECOMPUTE.index("selective"), RECOMPUTE.index("full")
+_SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
+_EXPERT_KEYS = ("tp", "cp", "ep", "etp", "micro_batch", "sp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is trained, on what, with what: all that layouts of one grid have in common."""
+
+    arch: Arch
+    seq: int
+    dtype: str
+    curves: Any
+    places: Places
+    traits: Traits
+    parts: Parts = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take the model apart once."""
+        object.__setattr__(self, "parts", parts_of(self.arch))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """Everything of a step that no fitted number enters, as arrays over layouts. Seconds unless named."""
+
+    stages: Stages
+    micro_batches: Array
+    bubble: Array
+    full: Array
+    selective: Array
+    zero3: Array
+    send: Array
+    data: Array
+    gather: Array
+    scatter: Array
+    optimizer: Array
+    pp: Array
+    vpp: Array
+    overlaps: Array
+
+
+def features(job: Job, grid: Grid, global_batch: Array) -> Features:
+    """The features of every layout of a grid at a global batch (one, or one for each layout)."""
+    times = _times(job, grid)
+    params = [_params(pieces, grid) for pieces in (*(b.pieces for b in job.parts.blocks), *_ends(job.parts))]
+    held = stages(job.parts, grid, times, params)
+    data, gather, scatter = _data(job, grid, held)
+    full, selective = ((grid.recompute == code) * 1.0 for code in (_FULL, _SELECTIVE))
+    return Features(
+        stages=held, micro_batches=global_batch / (grid.dp * grid.micro_batch), bubble=bubble_share(grid),
+        full=full, selective=selective, zero3=(grid.zero == 3) * 1.0, send=_send(job, grid), data=data, gather=gather,
+        scatter=scatter, optimizer=_optimizer(job, grid, held), pp=grid.pp, vpp=grid.vpp,
+        overlaps=int(job.traits.overlaps_data) + 0 * grid.pp,
+    )  # fmt: skip
+
+
+def _ends(parts: Parts) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    return parts.before, parts.after
+
+
+def _times(job: Job, grid: Grid) -> list[Array]:
+    """Seconds of each kind of block and of both ends, computed once for layouts that share what matters."""
+    import numpy as np  # noqa: PLC0415
+
+    keys = np.stack([getattr(grid, name) for name in _EXPERT_KEYS])
+    unique, back = np.unique(keys, axis=1, return_inverse=True)
+    setting = Setting(job.arch, Workload(phase="train", seq=job.seq), _PLAIN)
+    local = Local(
+        *unique, setting=setting, curves=job.curves, places=job.places, traits=job.traits, dtype=job.dtype
+    )  # fmt: skip
+    groups = (*(block.pieces for block in job.parts.blocks), *_ends(job.parts))
+    return [block_time(pieces, local)[:, :, back.reshape(-1)] for pieces in groups]
+
+
+def _params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
+    """Parameters of one copy on one rank: dense ones, and experts."""
+    dense, expert = 0 * grid.tp, 0 * grid.tp
+    for piece in pieces:
+        if piece.cut == EXPERTS:
+            expert = expert + piece.layer.params / (grid.ep * grid.etp)
+        else:
+            cut = piece.cut in (COLUMN, ROW, HEADS, VOCAB)
+            dense = dense + piece.layer.params / (grid.tp if cut else 1)
+    return dense, expert
+
+
+def _data(job: Job, grid: Grid, held: Stages) -> tuple[Array, Array, Array]:
+    """Seconds of the exchange over dp after a step's micro-batches (ZeRO 0–2); of one gather of a stage's weights
+    and one scatter of its gradients (ZeRO 3, once and twice a micro-batch). Experts have replicas of their own."""
+    ranks, timed, fabric = grid.dp * grid.cp, job.curves.collective_s, job.places.fabric
+    inside, outside = job.places.inside(ranks, grid.tp), job.places.inside(grid.expert_dp, grid.ep * grid.etp)
+    total: dict[str, Array] = {}
+    for kind in ("all_reduce", "reduce_scatter", "all_gather"):
+        size = job.traits.weight_bytes if kind == "all_gather" else job.traits.gradient_bytes
+        total[kind] = timed(kind, held.dense * size, ranks, fabric, inside)
+        total[kind] = total[kind] + timed(kind, held.expert * size, grid.expert_dp, fabric, outside) * (held.expert > 0)
+    sharded = (grid.zero == 1) | (grid.zero == 2)
+    data = total["all_reduce"] * (grid.zero == 0) + (total["reduce_scatter"] + total["all_gather"]) * sharded
+    return data, total["all_gather"] * (grid.zero == 3), total["reduce_scatter"] * (grid.zero == 3)
+
+
+def _send(job: Job, grid: Grid) -> Array:
+    """Seconds of one activation from a stage to the next."""
+    width = max(piece.layer.dim for piece in job.parts.before if hasattr(piece.layer, "dim"))
+    cut = grid.tp if job.traits.scatter_sends else 1 + grid.sp * (grid.tp - 1)
+    moved = grid.micro_batch * job.seq / grid.cp * width * 2 / cut
+    near = grid.tp * grid.cp * grid.dp < job.places.node
+    return job.curves.p2p_s(moved, near, job.places.fabric) * (grid.pp > 1)
+
+
+def _optimizer(job: Job, grid: Grid, held: Stages) -> Array:
+    dense = held.dense / (1 + (grid.zero > 0) * (grid.dp * grid.cp - 1))
+    expert = held.expert / (1 + (grid.zero > 0) * (grid.expert_dp - 1))
+    return job.curves.memory_s((dense + expert) * job.traits.state_bytes)
+
+
+# --- the account --------------------------------------------------------------------------------------------------
+
+def joined(first: Array, second: Array) -> Array:
+    """Time of two activities side by side."""
+    import numpy as np  # noqa: PLC0415
+
+    slow, fast = np.maximum(first, second), np.minimum(first, second)
+    return slow * (1 + (fast / np.maximum(slow, 1e-30)) ** _SHARPNESS) ** (1 / _SHARPNESS)
+
+
+def account(features: Features, profile: Any) -> dict[str, Array]:
+    """Entry → seconds [layout]; their sum is the step. `profile` holds numbers, or arrays with one for each layout."""
+    micro = _micro(features, features.stages.slowest, profile)
+    other = _micro(features, features.stages.others, profile)
+    times = features.micro_batches
+    found = {entry: seconds * times for entry, seconds in micro.items()}
+    hops = 2 * features.send
+    found["sends"] = hops * (features.vpp * times * profile.send_exposed + (features.pp - 1))
+    found["bubble"] = sum(other.values()) * features.bubble
+    found["data parallel"] = _exposed(features, micro, profile)
+    found["optimizer"] = features.optimizer * profile.optimizer
+    found["fixed"] = profile.fixed_s + profile.micro_s * times * features.vpp
+    return found
+
+
+def _micro(features: Features, work: Array, profile: Any) -> dict[str, Array]:
+    """Entries of one micro-batch on the stages whose work is given."""
+    c = columns
+    forward, backward, again = work
+    factors = {
+        c.MATMUL: profile.matmul, c.ATTENTION: profile.attention, c.MEMORY: profile.memory,
+        c.EXPERT_MATMUL: profile.experts * profile.imbalance, c.TENSOR: profile.tensor_exposed,
+        c.CONTEXT: profile.context_exposed, c.EXPERT: profile.expert_exposed * profile.imbalance,
+        c.ACROSS: profile.tensor_exposed * profile.network,
+    }  # fmt: skip
+    names = {
+        c.MATMUL: "matmul", c.ATTENTION: "attention", c.EXPERT_MATMUL: "experts", c.MEMORY: "memory",
+        c.TENSOR: "tensor parallel", c.CONTEXT: "context parallel", c.EXPERT: "expert parallel",
+        c.ACROSS: "tensor parallel across nodes",
+    }  # fmt: skip
+    found = {name: factors[at] * (forward[at] + backward[at]) for at, name in names.items()}
+    passes = {"f": forward, "b": backward, "r": features.full * forward + features.selective * again}
+    busy = {key: sum(factors[at] * each[at] for at in names) for key, each in passes.items()}
+    found["recompute"] = busy["r"]
+    host = {key: profile.launch_s * each[c.LAUNCHES] + profile.span_s * each[c.SPANS] for key, each in passes.items()}
+    launched = {key: joined(busy[key], host[key]) for key in passes}
+    found["launch"] = sum(launched[key] - busy[key] for key in passes)
+    gather, scatter = features.gather * profile.gather, features.scatter * profile.gather
+    hidden = joined(launched["f"], gather) - launched["f"]
+    hidden = hidden + joined(launched["b"] + launched["r"], gather + scatter) - launched["b"] - launched["r"]
+    found["weight gathers"] = hidden * features.zero3
+    return found
+
+
+def _exposed(features: Features, micro: Mapping[str, Array], profile: Any) -> Array:
+    """Seconds of the exchange over dp that no micro-batch hides."""
+    import numpy as np  # noqa: PLC0415
+
+    whole = features.data * profile.network
+    window = sum(micro.values())
+    kept = whole * profile.data_exposed + np.maximum(0, whole * (1 - profile.data_exposed) - window)
+    return np.where(features.overlaps > 0, kept, whole)
