@@ -1,51 +1,76 @@
-"""Seconds of collectives inside a block, and where the ranks of each group stand: what crosses nodes follows."""
+"""Seconds of the exchanges of a layout, and where the ranks of each group stand: what crosses nodes follows.
+
+Ranks are placed in the order tp, cp, dp, pp, nodes filled one after another; experts are spread over neighbours.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from suanli.nouns.grid import Grid
+from suanli.plan.columns import ACROSS, CONTEXT, EXCHANGE, LAUNCHES, SPANS, TENSOR
+
 Array = Any
-_LAUNCHES, _TENSOR, _CONTEXT, _EXPERT, _ACROSS, _SPANS = 4, 5, 6, 7, 8, 9  # columns of compute_time.COLUMNS
 _SOCKETS = 2  # of a host, each with its share of the node's GPUs
 
 
-@dataclass(frozen=True)
-class Places:
-    """A cluster as its groups see it: ranks in order tp, cp, dp, pp, nodes filled one after another."""
+def inside_node(fabric: Any, ranks: Array, stride: Array) -> Array:
+    """Ranks of a group, `stride` apart, that share a node."""
+    import numpy as np  # noqa: PLC0415
 
-    node: int  # GPUs that one fast domain holds
-    fabric: Any
-
-    def inside(self, ranks: Array, stride: Array) -> Array:
-        """Ranks of a group with that stride that share a node."""
-        import numpy as np  # noqa: PLC0415
-
-        return np.clip(np.floor(self.node / stride), 1, ranks)
+    return np.clip(np.floor(fabric.gpus_per_node / stride), 1, ranks)
 
 
-def collective(tally: Any, at: Any, kind: str, moved_bytes: Array, *, backward: bool) -> None:
-    """Add one exchange of a block: `reduce` over tp (in the pass named only), `ring` of keys and values over cp,
-    `exchange` of routed tokens over ep (to the experts and back, in both passes).
+def reduce_tensor(tally: Any, at: Any, moved_bytes: Array, *, backward: bool) -> None:
+    """Add one sum over tp of a tensor, or with sequence parallelism its scatter and gather, to one pass."""
+    timed, fabric, ranks = at.curves.collective_s, at.fabric, at.tp
+    near = inside_node(fabric, ranks, 1)
+    whole = timed("all_reduce", moved_bytes, ranks, fabric, near)
+    parts = [timed(kind, moved_bytes, ranks, fabric, near) for kind in ("reduce_scatter", "all_gather")]
+    once = whole + at.sp * (parts[0] + parts[1] - whole)
+    calls = (ranks > 1) * (1 + at.sp)
+    spans = calls * (near * _SOCKETS > fabric.gpus_per_node)
+    values = {TENSOR: once * (ranks <= near), ACROSS: once * (ranks > near), LAUNCHES: calls, SPANS: spans}
+    for column, value in values.items():
+        tally.add(column, *((0.0, value) if backward else (value, 0.0)))
+
+
+def ring_context(tally: Any, at: Any, moved_bytes: Array) -> None:
+    """Add the keys and values of the other ranks over cp, and in backward their gradients too."""
+    near = inside_node(at.fabric, at.cp, at.tp)
+    once = at.curves.collective_s("all_gather", moved_bytes * at.cp, at.cp, at.fabric, near)
+    tally.add(CONTEXT, once, 2 * once)
+    tally.add(LAUNCHES, 2 * (at.cp - 1), 4 * (at.cp - 1))
+
+
+def exchange_tokens(tally: Any, at: Any, moved_bytes: Array) -> None:
+    """Add routed tokens sent to their experts and back over ep, in both passes."""
+    near = inside_node(at.fabric, at.ep, at.etp)
+    once = at.curves.collective_s("all_to_all", moved_bytes, at.ep, at.fabric, near)
+    tally.add(EXCHANGE, 2 * once, 2 * once)
+    tally.add(LAUNCHES, 2 * (at.ep > 1), 2 * (at.ep > 1))
+
+
+def data_times(job: Any, grid: Grid, dense: Array, expert: Array) -> tuple[Array, Array, Array]:
+    """Seconds of the exchange over dp after a step's micro-batches (ZeRO 0 to 2); of one gather of a stage's weights
+    and of one scatter of its gradients (ZeRO 3, once and twice a micro-batch). Experts have replicas of their own.
     """
-    timed, places = at.curves.collective_s, at.places
-    if kind == "reduce":
-        inside = places.inside(at.tp, 1)
-        whole = timed("all_reduce", moved_bytes, at.tp, places.fabric, inside)
-        parts = [timed(each, moved_bytes, at.tp, places.fabric, inside) for each in ("reduce_scatter", "all_gather")]
-        once = whole + at.sp * (parts[0] + parts[1] - whole)
-        across = at.tp > inside
-        spans = (inside * _SOCKETS > places.node) * (1 + at.sp)
-        for column, value in ((_TENSOR, once * ~across), (_ACROSS, once * across), (_SPANS, spans),
-                              (_LAUNCHES, (at.tp > 1) * (1 + at.sp))):  # fmt: skip
-            tally.add(column, *((0.0, value) if backward else (value, 0.0)))
-    elif kind == "ring":
-        inside = places.inside(at.cp, at.tp)
-        once = timed("all_gather", moved_bytes * at.cp, at.cp, places.fabric, inside)
-        tally.add(_CONTEXT, once, 2 * once)  # backward also sends their gradients
-        tally.add(_LAUNCHES, 2 * (at.cp - 1), 4 * (at.cp - 1))
-    else:
-        inside = places.inside(at.ep, at.etp)
-        once = timed("all_to_all", moved_bytes, at.ep, places.fabric, inside)
-        tally.add(_EXPERT, 2 * once, 2 * once)
-        tally.add(_LAUNCHES, 2 * (at.ep > 1), 2 * (at.ep > 1))
+    timed, fabric, ranks = job.curves.collective_s, job.fabric, grid.dp * grid.cp
+    near = inside_node(fabric, ranks, grid.tp)
+    far = inside_node(fabric, grid.expert_dp, grid.ep * grid.etp)
+    total: dict[str, Array] = {}
+    for kind in ("all_reduce", "reduce_scatter", "all_gather"):
+        size = job.traits.weight_bytes if kind == "all_gather" else job.traits.gradient_bytes
+        total[kind] = timed(kind, dense * size, ranks, fabric, near)
+        total[kind] = total[kind] + (expert > 0) * timed(kind, expert * size, grid.expert_dp, fabric, far)
+    sharded = (grid.zero == 1) | (grid.zero == 2)
+    data = total["all_reduce"] * (grid.zero == 0) + (total["reduce_scatter"] + total["all_gather"]) * sharded
+    return data, total["all_gather"] * (grid.zero == 3), total["reduce_scatter"] * (grid.zero == 3)
+
+
+def send_time(job: Any, grid: Grid, width: int) -> Array:
+    """Seconds of the activation of one micro-batch from a stage to the next; 0 without a pipeline."""
+    cut = grid.tp if job.traits.scatter_sends else 1 + grid.sp * (grid.tp - 1)
+    moved = grid.micro_batch * job.seq / grid.cp * width * job.traits.weight_bytes / cut
+    near = 1 + 1 * (grid.tp * grid.cp * grid.dp < job.fabric.gpus_per_node)
+    return job.curves.collective_s("p2p", moved, 2 + 0 * near, job.fabric, near) * (grid.pp > 1)

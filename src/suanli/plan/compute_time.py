@@ -14,16 +14,13 @@ from typing import Any
 
 from suanli.nouns.layers import Attention, Elementwise, Embedding, Experts, Linear, Norm, Parameter
 from suanli.nouns.profile import Traits
-from suanli.plan.comm_time import Places, collective
+from suanli.plan.columns import ATTENTION, COLUMNS, LAUNCHES, MATMUL, MEMORY, PASSES
+from suanli.plan.columns import EXPERTS as EXPERT_MATMUL
+from suanli.plan.comm_time import exchange_tokens, reduce_tensor, ring_context
 from suanli.plan.pieces import COLUMN, EXPERTS, HEADS, ROW, VOCAB, WHOLE, Piece
 from suanli.work import Setting, layer_work
 
 Array = Any
-PASSES = ("forward", "backward", "scores again")  # the last: what selective recompute runs once more
-COLUMNS = ("matmul", "attention", "experts", "memory", "launches", "tensor", "context", "expert", "across", "spans")
-FORWARD, BACKWARD, AGAIN = range(3)
-MATMUL, ATTENTION, EXPERT_MATMUL, MEMORY, LAUNCHES, TENSOR, CONTEXT, EXPERT, ACROSS, SPANS = range(10)
-
 _HALF = 2  # bytes of an activation in 16 bit
 _INNER = 128  # inner dimension at which layers without a curve of their own are charged as products
 
@@ -50,7 +47,7 @@ class Local:
     sp: Array
     setting: Setting  # a batch of one
     curves: Any
-    places: Places
+    fabric: Any
     traits: Traits
     dtype: str
 
@@ -147,9 +144,9 @@ def _linear(tally: Tally, group: list[Piece], at: Local) -> None:
     tally.add(LAUNCHES, 1, 2 + int(layer.bias))
     moved = at.tokens(stream) * _HALF
     if cut == ROW:
-        collective(tally, at, "reduce", moved * layer.out_features, backward=False)
+        reduce_tensor(tally, at, moved * layer.out_features, backward=False)
     elif cut in (COLUMN, VOCAB):
-        collective(tally, at, "reduce", moved * layer.in_features, backward=True)
+        reduce_tensor(tally, at, moved * layer.in_features, backward=True)
     if head:
         logits = at.tokens(stream) * n
         forward, back = _LOSS_BYTES[at.traits.fused_loss]
@@ -173,7 +170,7 @@ def _attention(tally: Tally, piece: Piece, at: Local) -> None:
     else:
         _unfused(tally, layer, at, batch * heads, queries, keys)
     keys_moved = at.tokens(stream) * kv_heads * (layer.qk_dim + layer.v_dim) * _HALF
-    collective(tally, at, "ring", keys_moved, backward=False)
+    ring_context(tally, at, keys_moved)
 
 
 def _unfused(tally: Tally, layer: Attention, at: Local, count: Array, queries: int, keys: int) -> None:
@@ -207,7 +204,7 @@ def _experts(tally: Tally, piece: Piece, at: Local) -> None:
     tally.add(EXPERT_MATMUL, forward, backward)
     held = routed * layer.hidden * _HALF
     tally.memory(at, _ROUTED[0] * held, _ROUTED[1] * held, (10, 12))
-    collective(tally, at, "exchange", held / at.etp, backward=False)
+    exchange_tokens(tally, at, held / at.etp)
 
 
 def _norm(tally: Tally, piece: Piece, at: Local) -> None:
@@ -230,7 +227,7 @@ def _embedding(tally: Tally, piece: Piece, at: Local) -> None:
     held = at.tokens(piece.placed.stream) * piece.layer.dim * _HALF
     tally.memory(at, 2 * held, 2 * held)
     if piece.cut == VOCAB:
-        collective(tally, at, "reduce", held, backward=False)
+        reduce_tensor(tally, at, held, backward=False)
 
 
 def _other(tally: Tally, piece: Piece, at: Local) -> None:

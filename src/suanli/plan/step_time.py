@@ -16,11 +16,12 @@ from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
 from suanli.nouns.profile import Profile, Traits
 from suanli.nouns.workload import RECOMPUTE, Workload
-from suanli.plan import compute_time as columns
-from suanli.plan.comm_time import Places
+from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
+from suanli.plan import columns as c
+from suanli.plan.comm_time import data_times, send_time
 from suanli.plan.compute_time import Local, block_time
 from suanli.plan.pieces import COLUMN, EXPERTS, HEADS, ROW, VOCAB, Parts, Piece, parts_of
-from suanli.plan.pipeline import Stages, bubble_share, stages
+from suanli.plan.stage_time import Stages, bubble_share, stages
 from suanli.work import Setting
 
 Array = Any
@@ -38,7 +39,7 @@ class Job:
     seq: int
     dtype: str
     curves: Any
-    places: Places
+    fabric: Any
     traits: Traits
     parts: Parts = field(init=False)
 
@@ -72,14 +73,19 @@ def features(job: Job, grid: Grid, global_batch: Array) -> Features:
     times = _times(job, grid)
     params = [_params(pieces, grid) for pieces in (*(b.pieces for b in job.parts.blocks), *_ends(job.parts))]
     held = stages(job.parts, grid, times, params)
-    data, gather, scatter = _data(job, grid, held)
+    data, gather, scatter = data_times(job, grid, held.dense, held.expert)
     full, selective = ((grid.recompute == code) * 1.0 for code in (_FULL, _SELECTIVE))
     return Features(
         stages=held, micro_batches=global_batch / (grid.dp * grid.micro_batch), bubble=bubble_share(grid),
-        full=full, selective=selective, zero3=(grid.zero == 3) * 1.0, send=_send(job, grid), data=data, gather=gather,
+        full=full, selective=selective, zero3=(grid.zero == 3) * 1.0, send=send_time(job, grid, _width(job.parts)), data=data, gather=gather,
         scatter=scatter, optimizer=_optimizer(job, grid, held), pp=grid.pp, vpp=grid.vpp,
         overlaps=int(job.traits.overlaps_data) + 0 * grid.pp,
     )  # fmt: skip
+
+
+def _width(parts: Parts) -> int:
+    """Width of what passes from a stage to the next."""
+    return max((piece.layer.dim for piece in parts.before if hasattr(piece.layer, "dim")), default=0)
 
 
 def _ends(parts: Parts) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
@@ -94,7 +100,7 @@ def _times(job: Job, grid: Grid) -> list[Array]:
     unique, back = np.unique(keys, axis=1, return_inverse=True)
     setting = Setting(job.arch, Workload(phase="train", seq=job.seq), _PLAIN)
     local = Local(
-        *unique, setting=setting, curves=job.curves, places=job.places, traits=job.traits, dtype=job.dtype
+        *unique, setting=setting, curves=job.curves, fabric=job.fabric, traits=job.traits, dtype=job.dtype
     )  # fmt: skip
     groups = (*(block.pieces for block in job.parts.blocks), *_ends(job.parts))
     return [block_time(pieces, local)[:, :, back.reshape(-1)] for pieces in groups]
@@ -110,30 +116,6 @@ def _params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
             cut = piece.cut in (COLUMN, ROW, HEADS, VOCAB)
             dense = dense + piece.layer.params / (grid.tp if cut else 1)
     return dense, expert
-
-
-def _data(job: Job, grid: Grid, held: Stages) -> tuple[Array, Array, Array]:
-    """Seconds of the exchange over dp after a step's micro-batches (ZeRO 0–2); of one gather of a stage's weights
-    and one scatter of its gradients (ZeRO 3, once and twice a micro-batch). Experts have replicas of their own."""
-    ranks, timed, fabric = grid.dp * grid.cp, job.curves.collective_s, job.places.fabric
-    inside, outside = job.places.inside(ranks, grid.tp), job.places.inside(grid.expert_dp, grid.ep * grid.etp)
-    total: dict[str, Array] = {}
-    for kind in ("all_reduce", "reduce_scatter", "all_gather"):
-        size = job.traits.weight_bytes if kind == "all_gather" else job.traits.gradient_bytes
-        total[kind] = timed(kind, held.dense * size, ranks, fabric, inside)
-        total[kind] = total[kind] + timed(kind, held.expert * size, grid.expert_dp, fabric, outside) * (held.expert > 0)
-    sharded = (grid.zero == 1) | (grid.zero == 2)
-    data = total["all_reduce"] * (grid.zero == 0) + (total["reduce_scatter"] + total["all_gather"]) * sharded
-    return data, total["all_gather"] * (grid.zero == 3), total["reduce_scatter"] * (grid.zero == 3)
-
-
-def _send(job: Job, grid: Grid) -> Array:
-    """Seconds of one activation from a stage to the next."""
-    width = max(piece.layer.dim for piece in job.parts.before if hasattr(piece.layer, "dim"))
-    cut = grid.tp if job.traits.scatter_sends else 1 + grid.sp * (grid.tp - 1)
-    moved = grid.micro_batch * job.seq / grid.cp * width * 2 / cut
-    near = grid.tp * grid.cp * grid.dp < job.places.node
-    return job.curves.p2p_s(moved, near, job.places.fabric) * (grid.pp > 1)
 
 
 def _optimizer(job: Job, grid: Grid, held: Stages) -> Array:
@@ -169,24 +151,18 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
 
 def _micro(features: Features, work: Array, profile: Any) -> dict[str, Array]:
     """Entries of one micro-batch on the stages whose work is given."""
-    c = columns
     forward, backward, again = work
+    exchange = profile.expert_exposed * profile.imbalance
     factors = {
         c.MATMUL: profile.matmul, c.ATTENTION: profile.attention, c.MEMORY: profile.memory,
-        c.EXPERT_MATMUL: profile.experts * profile.imbalance, c.TENSOR: profile.tensor_exposed,
-        c.CONTEXT: profile.context_exposed, c.EXPERT: profile.expert_exposed * profile.imbalance,
-        c.ACROSS: profile.tensor_exposed * profile.network,
+        c.EXPERTS: profile.experts * profile.imbalance, c.TENSOR: profile.tensor_exposed,
+        c.ACROSS: profile.tensor_exposed * profile.network, c.CONTEXT: profile.context_exposed, c.EXCHANGE: exchange,
     }  # fmt: skip
-    names = {
-        c.MATMUL: "matmul", c.ATTENTION: "attention", c.EXPERT_MATMUL: "experts", c.MEMORY: "memory",
-        c.TENSOR: "tensor parallel", c.CONTEXT: "context parallel", c.EXPERT: "expert parallel",
-        c.ACROSS: "tensor parallel across nodes",
-    }  # fmt: skip
-    found = {name: factors[at] * (forward[at] + backward[at]) for at, name in names.items()}
+    found = {name: factors[at] * (forward[at] + backward[at]) for at, name in ENTRIES.items()}
     passes = {"f": forward, "b": backward, "r": features.full * forward + features.selective * again}
-    busy = {key: sum(factors[at] * each[at] for at in names) for key, each in passes.items()}
+    busy = {key: sum(factors[at] * each[at] for at in ENTRIES) for key, each in passes.items()}
     found["recompute"] = busy["r"]
-    host = {key: profile.launch_s * each[c.LAUNCHES] + profile.span_s * each[c.SPANS] for key, each in passes.items()}
+    host = {key: profile.launch_s * each[LAUNCHES] + profile.span_s * each[SPANS] for key, each in passes.items()}
     launched = {key: joined(busy[key], host[key]) for key in passes}
     found["launch"] = sum(launched[key] - busy[key] for key in passes)
     gather, scatter = features.gather * profile.gather, features.scatter * profile.gather

@@ -9,7 +9,7 @@ from typing import Any
 
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES, stage_sizes
-from suanli.plan.compute_time import BACKWARD, FORWARD, LAUNCHES, SPANS
+from suanli.plan.columns import BACKWARD, COUNTS, FORWARD
 from suanli.plan.pieces import Parts
 
 Array = Any
@@ -51,7 +51,7 @@ def stages(parts: Parts, grid: Grid, times: Sequence[Array], params: Sequence[tu
         copies = np.array([copies for _, copies in ranks], dtype=np.float64)
         stacked = np.stack([each[:, :, here] for each in times])
         each = np.tensordot(held, stacked, 1)  # [kind of rank, pass, column, layout]
-        cost = np.delete(each, [LAUNCHES, SPANS], axis=2)[:, [FORWARD, BACKWARD]].sum(axis=(1, 2))
+        cost = np.delete(each, COUNTS, axis=2)[:, [FORWARD, BACKWARD]].sum(axis=(1, 2))
         worst = cost.argmax(axis=0)
         slowest = np.take_along_axis(each, worst[None, None, None, :], 0)[0]
         found.slowest[:, :, here] = slowest
