@@ -1,6 +1,6 @@
 """Pure arithmetic: one registered function a quantity. Importing this package registers them all."""
 
-from suanli.formulas import articles, backprop, counting, gpt, memory, operators, running, scans, trainers
+from suanli.formulas import articles, backprop, counting, gpt, memory, operators, parallel, running, scans, trainers
 from suanli.formulas.registry import Formula, all_formulas
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "gpt",
     "memory",
     "operators",
+    "parallel",
     "running",
     "scans",
     "trainers",
