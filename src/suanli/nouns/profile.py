@@ -22,6 +22,7 @@ class Traits:
     gradient_bytes: int = _field("B", "one gradient as it is accumulated and exchanged", 4)
     weight_bytes: int = _field("B", "one weight or activation as it is sent", 2)
     state_bytes: int = _field("B", "read and written in the optimizer step for one parameter", 30)
+    host_bytes_per_s: float = _field("B/s", "optimizer states in the host's memory, a GPU's share of it", 20e9)
     scatter_sends: bool = _field("", "activations between stages are cut over tp, sent and gathered again", True)
     overlaps_data: bool = _field("", "gradients and weights travel while micro-batches run", True)
 

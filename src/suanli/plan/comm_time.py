@@ -52,20 +52,29 @@ def exchange_tokens(tally: Any, at: Any, moved_bytes: Array) -> None:
 
 
 def data_times(job: Any, grid: Grid, dense: Array, expert: Array) -> tuple[Array, Array, Array]:
-    """Seconds of the exchange over dp after a step's micro-batches (ZeRO 0 to 2); of one gather of a stage's weights
-    and of one scatter of its gradients (ZeRO 3, once and twice a micro-batch). Experts have replicas of their own.
+    """Seconds of the exchange over dp after a step's micro-batches; of one gather of a stage's weights and of one
+    scatter of its gradients (ZeRO 3: once and twice a micro-batch). Experts have replicas of their own; where states
+    are sharded over fewer ranks than there are replicas (HSDP), the shards are summed over the others after that.
     """
-    timed, fabric, ranks = job.curves.collective_s, job.fabric, grid.dp * grid.cp
-    near = inside_node(fabric, ranks, grid.tp)
-    far = inside_node(fabric, grid.expert_dp, grid.ep * grid.etp)
-    total: dict[str, Array] = {}
-    for kind in ("all_reduce", "reduce_scatter", "all_gather"):
-        size = job.traits.weight_bytes if kind == "all_gather" else job.traits.gradient_bytes
-        total[kind] = timed(kind, dense * size, ranks, fabric, near)
-        total[kind] = total[kind] + (expert > 0) * timed(kind, expert * size, grid.expert_dp, fabric, far)
-    sharded = (grid.zero == 1) | (grid.zero == 2)
-    data = total["all_reduce"] * (grid.zero == 0) + (total["reduce_scatter"] + total["all_gather"]) * sharded
-    return data, total["all_gather"] * (grid.zero == 3), total["reduce_scatter"] * (grid.zero == 3)
+    ranks, zero3 = grid.dp * grid.cp, grid.zero == 3
+    total = dict.fromkeys(("all", "scatter", "gather", "rest"), 0 * grid.tp)
+    for held, replicas, shards, stride in (
+        (dense, ranks, grid.state_ranks, grid.tp),
+        (expert, grid.expert_dp, grid.expert_state_ranks, grid.ep * grid.etp),
+    ):
+        gradients, weights = held * job.traits.gradient_bytes, held * job.traits.weight_bytes
+        total["all"] = total["all"] + _group(job, "all_reduce", gradients, replicas, stride)
+        total["scatter"] = total["scatter"] + _group(job, "reduce_scatter", gradients, shards, stride)
+        total["gather"] = total["gather"] + _group(job, "all_gather", weights, shards, stride)
+        total["rest"] = total["rest"] + _group(job, "all_reduce", gradients / shards, replicas / shards, stride * shards)
+    sharded = total["rest"] + (total["scatter"] + total["gather"]) * (1 - zero3)
+    return sharded + (total["all"] - sharded) * (grid.zero == 0), total["gather"] * zero3, total["scatter"] * zero3
+
+
+def _group(job: Any, kind: str, size: Array, ranks: Array, stride: Array) -> Array:
+    """Seconds of a collective of ranks `stride` apart; 0 where nothing is held."""
+    near = inside_node(job.fabric, ranks, stride)
+    return job.curves.collective_s(kind, size, ranks, job.fabric, near) * (size > 0)
 
 
 def send_time(job: Any, grid: Grid, width: int) -> Array:

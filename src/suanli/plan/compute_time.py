@@ -17,8 +17,9 @@ from suanli.nouns.profile import Traits
 from suanli.plan.columns import ATTENTION, COLUMNS, LAUNCHES, MATMUL, MEMORY, PASSES
 from suanli.plan.columns import EXPERTS as EXPERT_MATMUL
 from suanli.plan.comm_time import exchange_tokens, reduce_tensor, ring_context
+from suanli.plan.sharding import Degrees, Positions, rank_leaf
 from suanli.plan.pieces import COLUMN, EXPERTS, HEADS, ROW, VOCAB, WHOLE, Piece
-from suanli.work import Setting, layer_work
+from suanli.work import layer_work
 
 Array = Any
 _HALF = 2  # bytes of an activation in 16 bit
@@ -39,21 +40,20 @@ _LOSS_BYTES = {True: (10, 6), False: (24, 12)}  # a logit, fused or not: casts t
 class Local:
     """One rank's share of the work, as arrays over the layouts that differ in it, and what times it."""
 
-    tp: Array
-    cp: Array
-    ep: Array
-    etp: Array
-    micro_batch: Array
-    sp: Array
-    setting: Setting  # a batch of one
+    degrees: Degrees
+    positions: Positions
     curves: Any
     fabric: Any
     traits: Traits
     dtype: str
 
+    def __getattr__(self, name: str) -> Any:
+        """A degree: tp, cp, ep, etp, sp, micro_batch."""
+        return getattr(self.degrees, name)
+
     def tokens(self, stream: str) -> Array:
         """Positions of a micro-batch on one rank, not divided by sequence parallelism."""
-        return self.setting.tokens(stream) * self.micro_batch / self.cp
+        return self.positions.tokens(stream, self.micro_batch) / self.cp
 
     @property
     def outside(self) -> Array:
@@ -117,26 +117,13 @@ def _fused(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         yield held
 
 
-def _width(piece: Piece, at: Local) -> Array:
-    """Outputs of a linear on one rank; keys and values are copied, not cut, below their number."""
-    if piece.cut not in (COLUMN, VOCAB):
-        return piece.layer.out_features + 0 * at.tp
-    ranks = at.tp if piece.groups is None else _least(at.tp, piece.groups)
-    return piece.layer.out_features / ranks
-
-
-def _least(a: Array, b: Array) -> Array:
-    import numpy as np  # noqa: PLC0415
-
-    return np.minimum(a, b)
-
-
 def _linear(tally: Tally, group: list[Piece], at: Local) -> None:
     first = group[0]
     layer, cut, stream = first.layer, first.cut, first.placed.stream
     head = layer.role == "lm_head"
+    leaves = [rank_leaf(piece, at.degrees) for piece in group]
     m = at.tokens(stream) / (at.outside if cut == WHOLE else 1)
-    n, k = sum(_width(piece, at) for piece in group), layer.in_features / (at.tp if cut == ROW else 1)
+    n, k = sum(leaf.out_features for leaf in leaves), leaves[0].in_features
     dtype = "bf16" if head or layer.role == "router" else at.dtype
     product = at.curves.matmul_s
     backward = product(m, k, n, 1, dtype) + product(k, n, m, 1, dtype)
@@ -155,9 +142,10 @@ def _linear(tally: Tally, group: list[Piece], at: Local) -> None:
 
 def _attention(tally: Tally, piece: Piece, at: Local) -> None:
     layer, stream = piece.layer, piece.placed.stream
-    queries, keys = at.setting.queries(stream), layer.keys or at.setting.keys(layer.key_stream or stream)
-    batch = at.micro_batch * at.setting.sequences(stream)
-    heads, kv_heads = layer.heads / at.tp, layer.kv_heads / _least(at.tp, layer.kv_heads)
+    queries, keys = at.positions.sample.queries(stream), layer.keys or at.positions.sample.keys(layer.key_stream or stream)
+    batch = at.micro_batch * at.positions.sample.sequences(stream)
+    leaf = rank_leaf(piece, at.degrees)
+    heads, kv_heads = leaf.heads, leaf.kv_heads
     reach = layer.window or layer.chunk
     causal = layer.mask == "causal" and layer.key_stream is None
     held = queries * batch * (heads * layer.qk_dim + kv_heads * (layer.qk_dim + layer.v_dim)) / at.cp * _HALF
@@ -194,7 +182,8 @@ def _experts(tally: Tally, piece: Piece, at: Local) -> None:
     """Routed tokens are spread over tp as well: a rank has its share of them, of `num / ep` experts, cut in `etp`."""
     layer = piece.layer
     routed = at.tokens(piece.placed.stream) * min(layer.top_k, layer.num) * at.etp / at.tp
-    groups, inner = layer.num / at.ep, layer.ffn / at.etp
+    leaf = rank_leaf(piece, at.degrees)
+    groups, inner = leaf.num, leaf.ffn
     wide = (2 if layer.gated else 1) * inner
     grouped = at.curves.grouped_matmul_s
     forward, backward = 0.0 * routed, 0.0 * routed
@@ -232,7 +221,7 @@ def _embedding(tally: Tally, piece: Piece, at: Local) -> None:
 
 def _other(tally: Tally, piece: Piece, at: Local) -> None:
     """Scans, convolutions and the like: their operations as products of a short inner dimension, and their traffic."""
-    work = layer_work(piece.placed, at.setting)
+    work = layer_work(piece.placed, at.positions.sample)
     share = at.micro_batch / at.cp / (at.tp if piece.cut == HEADS or piece.inner else at.outside)
     rows = at.tokens(piece.placed.stream) + 0 * share
     wide = work.flops * share / (2 * _INNER * rows + (rows == 0))

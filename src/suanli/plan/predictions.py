@@ -188,7 +188,8 @@ def _constant(held: Sequence[Observation], step_s: Array, keys: Array, judged: A
         work = np.array(_ideal_seconds(held, convention, hardware))
         used, found = work / step_s, work.copy()
         for row in np.flatnonzero(judged):
-            rest = keys != keys[row]
+            rest = judged & (keys != keys[row])
+            rest = rest if rest.any() else keys != keys[row]
             same = rest & (labels == labels[row])
             found[row] = work[row] / np.median(used[same if same.any() else rest])
         ways.append(found)

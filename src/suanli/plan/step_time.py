@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suanli.nouns.arch import Arch
-from suanli.nouns.convention import Convention
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
 from suanli.nouns.profile import Profile, Traits
@@ -20,12 +19,11 @@ from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
 from suanli.plan import columns as c
 from suanli.plan.comm_time import data_times, send_time
 from suanli.plan.compute_time import Local, block_time
-from suanli.plan.pieces import COLUMN, EXPERTS, HEADS, ROW, VOCAB, Parts, Piece, parts_of
+from suanli.plan.pieces import EXPERTS, Parts, Piece, parts_of
+from suanli.plan.sharding import Degrees, positions_of, rank_leaf
 from suanli.plan.stage_time import Stages, bubble_share, stages
-from suanli.work import Setting
 
 Array = Any
-_PLAIN = Convention(name="-", doc="", source="")
 _SELECTIVE, _FULL = RECOMPUTE.index("selective"), RECOMPUTE.index("full")
 _SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
 _EXPERT_KEYS = ("tp", "cp", "ep", "etp", "micro_batch", "sp")
@@ -74,10 +72,9 @@ def features(job: Job, grid: Grid, global_batch: Array) -> Features:
     params = [_params(pieces, grid) for pieces in (*(b.pieces for b in job.parts.blocks), *_ends(job.parts))]
     held = stages(job.parts, grid, times, params)
     data, gather, scatter = data_times(job, grid, held.dense, held.expert)
-    full, selective = ((grid.recompute == code) * 1.0 for code in (_FULL, _SELECTIVE))
     return Features(
         stages=held, micro_batches=global_batch / (grid.dp * grid.micro_batch), bubble=bubble_share(grid),
-        full=full, selective=selective, zero3=(grid.zero == 3) * 1.0, send=send_time(job, grid, _width(job.parts)), data=data, gather=gather,
+        full=_full(job, grid), selective=(grid.recompute == _SELECTIVE) * 1.0, zero3=(grid.zero == 3) * 1.0, send=send_time(job, grid, _width(job.parts)), data=data, gather=gather,
         scatter=scatter, optimizer=_optimizer(job, grid, held), pp=grid.pp, vpp=grid.vpp,
         overlaps=int(job.traits.overlaps_data) + 0 * grid.pp,
     )  # fmt: skip
@@ -98,30 +95,40 @@ def _times(job: Job, grid: Grid) -> list[Array]:
 
     keys = np.stack([getattr(grid, name) for name in _EXPERT_KEYS])
     unique, back = np.unique(keys, axis=1, return_inverse=True)
-    setting = Setting(job.arch, Workload(phase="train", seq=job.seq), _PLAIN)
-    local = Local(
-        *unique, setting=setting, curves=job.curves, fabric=job.fabric, traits=job.traits, dtype=job.dtype
-    )  # fmt: skip
+    degrees = Degrees(**dict(zip(_EXPERT_KEYS, unique, strict=True)))
+    positions = positions_of(job.arch, Workload(phase="train", seq=job.seq))
+    local = Local(degrees, positions, job.curves, job.fabric, job.traits, job.dtype)
     groups = (*(block.pieces for block in job.parts.blocks), *_ends(job.parts))
     return [block_time(pieces, local)[:, :, back.reshape(-1)] for pieces in groups]
 
 
 def _params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
     """Parameters of one copy on one rank: dense ones, and experts."""
+    degrees = Degrees(tp=grid.tp, ep=grid.ep, etp=grid.etp)
     dense, expert = 0 * grid.tp, 0 * grid.tp
     for piece in pieces:
-        if piece.cut == EXPERTS:
-            expert = expert + piece.layer.params / (grid.ep * grid.etp)
-        else:
-            cut = piece.cut in (COLUMN, ROW, HEADS, VOCAB)
-            dense = dense + piece.layer.params / (grid.tp if cut else 1)
+        held = rank_leaf(piece, degrees).params
+        dense, expert = (dense, expert + held) if piece.cut == EXPERTS else (dense + held, expert)
     return dense, expert
 
 
 def _optimizer(job: Job, grid: Grid, held: Stages) -> Array:
-    dense = held.dense / (1 + (grid.zero > 0) * (grid.dp * grid.cp - 1))
-    expert = held.expert / (1 + (grid.zero > 0) * (grid.expert_dp - 1))
-    return job.curves.memory_s((dense + expert) * job.traits.state_bytes)
+    """Seconds of one pass over a rank's states, on the device or, offloaded, in the host's memory."""
+    sharded = grid.zero > 0
+    dense = held.dense / (1 + sharded * (grid.state_ranks - 1))
+    expert = held.expert / (1 + sharded * (grid.expert_state_ranks - 1))
+    moved = (dense + expert) * job.traits.state_bytes
+    near = job.curves.memory_s(moved)
+    return near + (moved / job.traits.host_bytes_per_s - near) * grid.offload
+
+
+def _full(job: Job, grid: Grid) -> Array:
+    """The part of the layers that full recompute makes again."""
+    import numpy as np  # noqa: PLC0415
+
+    held = np.ceil(job.parts.num_layers / (grid.pp * grid.vpp))
+    some = np.minimum(grid.recompute_layers, held) / held
+    return (grid.recompute == _FULL) * (some + (grid.recompute_layers == 0))
 
 
 # --- the account --------------------------------------------------------------------------------------------------
@@ -145,7 +152,7 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
     found["bubble"] = sum(other.values()) * features.bubble
     found["data parallel"] = _exposed(features, micro, profile)
     found["optimizer"] = features.optimizer * profile.optimizer
-    found["fixed"] = profile.fixed_s + profile.micro_s * times * features.vpp
+    found["fixed"] = profile.fixed_s + profile.micro_s * times
     return found
 
 
