@@ -85,7 +85,7 @@ def read_curve_text(text: str, where: str) -> CurveFile:
     numbers = {key: _number(table, key, f"{where}: {key}", faults, above=0) for key in simple[1:3]}
     sections = {name: _section(table, name, where, faults) for name in _SECTIONS}
     memory = _record(MemoryCurve, table.get("memory"), f"{where}: memory", faults, {})
-    stands_for = _stand_ins(table.get("stands_for", {}), sections["matmul"], where, faults)
+    stands_for = _stand_ins(table, where, faults)
     faults.raise_if_any()
     assert memory is not None, "a missing table is a fault"
     return CurveFile(**texts, **numbers, **sections, memory=memory, stands_for=stands_for)  # type: ignore[arg-type]
@@ -156,8 +156,10 @@ def _section(table: Mapping[str, Any], name: str, where: str, faults: FaultList)
     return {key: record for key, record in found.items() if record is not None}
 
 
-def _stand_ins(entry: object, matmul: Mapping[str, Any], where: str, faults: FaultList) -> dict[str, str]:
+def _stand_ins(table: Mapping[str, Any], where: str, faults: FaultList) -> dict[str, str]:
     """Dtypes that take another one's curve."""
+    entry, matmul = table.get("stands_for", {}), table.get("matmul")
+    matmul = matmul if isinstance(matmul, dict) else {}
     if not isinstance(entry, dict):
         faults.add(code="bad_value", message="not a table", where=f"{where}: stands_for", got=shown(entry))
         return {}
@@ -198,7 +200,10 @@ def _record(kind: type[Record], entry: object, where: str, faults: FaultList, ex
 
 def _bounded(entry: Mapping[str, Any], name: str, where: str, faults: FaultList) -> int | float:
     """The number under `name`, checked against what such a number can be."""
+    before = len(faults.faults)
     value = _number(entry, name, where, faults)
+    if len(faults.faults) > before:
+        return value  # no number at all: nothing to bound
     low = 0.0 if name not in _ABOVE_MINUS_ONE else -1.0
     strict = name in _ABOVE_ZERO or name in _ABOVE_MINUS_ONE
     if name in _AT_LEAST_ONE:

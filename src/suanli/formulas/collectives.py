@@ -98,7 +98,7 @@ def ring_s(
 
 @formula(
     unit="s",
-    expression="α₀ + α₁·(r − 1) + 2·α_tree·⌈log₂ N⌉ + max(inside, 2·S·(N−1)/N/(0.9·B_net))",
+    expression="α₀ + α₁·(r − 1) + 2·α_tree·⌈log₂ N⌉ + max(inside, 2·S/(0.9·B_net))",
     source=_NCCL,
     legend=_WORDS,
 )
@@ -114,7 +114,7 @@ def tree_all_reduce_s(
 ) -> Numbers:
     """Time of an all-reduce by a chain in each node and a double binary tree between them."""
     latency = inner_latency_s(ranks_per_node, base_s, step_s) + 2 * tree_step_s * tree_depth(nodes)
-    across_s = wire_bytes(tensor_bytes, nodes, 2) / (group_bytes_per_s * _TREE_RATE)
+    across_s = 2 * tensor_bytes / (group_bytes_per_s * _TREE_RATE)
     return latency + larger(inside_s, across_s)
 
 
