@@ -32,9 +32,7 @@ def kept_bytes(layer: Layer, tokens: Any, key_tokens: Any, size: int) -> Any:
     `tokens` are the positions that pass, `key_tokens` those whose keys and values an attention keeps.
     """
     if isinstance(layer, Attention):
-        return size * (
-            tokens * layer.heads * layer.qk_dim + key_tokens * layer.kv_heads * (layer.qk_dim + layer.v_dim)
-        )
+        return size * (tokens * layer.heads * layer.qk_dim + key_tokens * layer.kv_heads * (layer.qk_dim + layer.v_dim))
     masks = layer.mask_bytes if isinstance(layer, Elementwise) else 0
     return tokens * (size * kept_elements(layer) + masks)
 

@@ -26,6 +26,7 @@ class Stack:
     gradient_bytes: Mapping[str, int] = _field("bytes", "gradients held for a parameter, by dtype of training")
     fp8_copy_bytes: int = _field("bytes", "8-bit copies held for an element of a matrix when training in fp8")
     step_bytes: int = _field("bytes", "made for a sharded parameter while the optimizer steps")
+    frees_gradients: bool = _field("", "gradients are freed after a step, and made anew through the first backward")
     vocab_multiple: int = _field("rows", "embedding tables are padded to this times tp; 1: as they are")
 
     # activations
@@ -33,6 +34,8 @@ class Stack:
     fused_gate: bool = _field("", "a gated MLP keeps the gate and what it gates, and makes its activation again")
     fp8_inputs: bool = _field("", "inputs of matrices are kept in 8 bits when training in fp8")
     selective: str = _field("", "what selective recompute makes again: " + ", ".join(SELECTIVE))
+    opaque_dtypes: tuple[str, ...] = _field("", "dtypes whose products selective recompute of matmuls does not know")
+    tail_fraction: Mapping[str, float] = _field("fraction", "last blocks that stay in 16 bits, by dtype of training")
     loss_logit_bytes: int = _field("bytes", "held for a logit at the loss")
     fused_loss_logit_bytes: int = _field("bytes", "the same with a fused cross-entropy")
     fused_loss: bool = _field("", "whether the cross-entropy is fused unless said otherwise")
@@ -40,7 +43,7 @@ class Stack:
     # buffers
     weight_placeholders: bool = _field("", "one 16-bit tensor is kept for each shape of a block's matrices")
     bucket_elements: int = _field("elements", "buckets of gradients and weights beside the states, in the dtype")
-    prefetched_blocks: int = _field("blocks", "gathered at once where weights are sharded, the one computed among them")
+    prefetched_blocks: int = _field("blocks", "gathered at once where weights are sharded")
 
     # allowance
     context_bytes: int = _field("bytes", "CUDA context, libraries and communicators, outside the allocator")

@@ -73,14 +73,20 @@ class Parts:
         """Blocks in all."""
         return sum(len(block.layers) for block in self.blocks)
 
-    def counts(self, sizes: Sequence[int], first: int | None = None) -> list[tuple[int, ...]]:
-        """For each chunk of a pipeline, how many blocks of each kind it holds (among its `first` ones)."""
-        kinds = [
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        """Kind of every block, in order."""
+        return tuple(
             kind for _, kind in sorted((at, kind) for kind, block in enumerate(self.blocks) for at in block.layers)
-        ]
-        found, start = [], 0
+        )
+
+    def counts(self, sizes: Sequence[int], first: int | None = None, since: int = 0) -> list[tuple[int, ...]]:
+        """For each chunk of a pipeline, how many blocks of each kind it holds: of its `first` ones, and of those
+        that are number `since` of the model or later."""
+        kinds, found, start = self.kinds, [], 0
         for size in sizes:
-            held = kinds[start : start + size if first is None else start + min(first, size)]
+            end = start + (size if first is None else min(first, size))
+            held = kinds[max(start, since) : end]
             found.append(tuple(held.count(kind) for kind in range(len(self.blocks))))
             start += size
         return found
@@ -161,7 +167,7 @@ def _width(layer: Layer) -> int:
     return layer.channels if isinstance(layer, CausalConv) else 0
 
 
-def _cut(leaves: Sequence[Placed], at: int, *, made: int) -> str:  # noqa: PLR0911 (one line a cut)
+def _cut(leaves: Sequence[Placed], at: int, *, made: int) -> str:
     layer = leaves[at].layer
     if isinstance(layer, Attention | Scan | CausalConv) or _of_heads(leaves, layer):
         return HEADS

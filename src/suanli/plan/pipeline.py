@@ -13,27 +13,30 @@ from suanli.plan.pieces import Parts
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """A run of blocks on one stage: how many of each kind, how many of them full recompute makes again, how many
-    micro-batches' activations it holds at once, and whether it has what comes before or after all blocks."""
+    """A run of blocks on one stage: how many of each kind, how many of them full recompute makes again, how many are
+    of the tail that stays in 16 bits, how many micro-batches' activations it holds at once, and whether it has what
+    comes before or after all blocks."""
 
     blocks: tuple[int, ...]
     recomputed: tuple[int, ...]
+    tail: tuple[int, ...]
     in_flight: Any
     first: bool
     last: bool
 
 
-def stages_of(parts: Parts, layout: Layout, micro_batches: Any) -> tuple[tuple[Chunk, ...], ...]:
-    """The chunks of every stage. Raises InputError where a stage would be empty, or a schedule cannot be."""
+def stages_of(parts: Parts, layout: Layout, micro_batches: Any, tail: int = 0) -> tuple[tuple[Chunk, ...], ...]:
+    """The chunks of every stage; the last `tail` blocks stay in 16 bits. Raises InputError where a stage would be
+    empty, or a schedule cannot be."""
     _check(layout, micro_batches)
     total = layout.pp * layout.vpp
     sizes = stage_sizes(parts.num_layers, total) if total > 1 else (parts.num_layers,)
     blocks, recomputed = parts.counts(sizes), parts.counts(sizes, layout.recompute_layers)
+    wide = parts.counts(sizes, since=parts.num_layers - tail)
 
     def chunk(at: int, in_flight: Any) -> Chunk:
-        return Chunk(
-            blocks=blocks[at], recomputed=recomputed[at], in_flight=in_flight, first=at == 0, last=at == total - 1
-        )
+        return Chunk(blocks=blocks[at], recomputed=recomputed[at], tail=wide[at], in_flight=in_flight,
+                     first=at == 0, last=at == total - 1)  # fmt: skip
 
     return tuple(
         tuple(chunk(at, in_flight) for at, in_flight in _held(layout, stage, micro_batches))

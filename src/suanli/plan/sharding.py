@@ -186,17 +186,18 @@ class Kept:
     statistics: Any = 0
     logits: Any = 0
     first: Any = 0  # the input of the first leaf that keeps one: what full recompute leaves
-    matmuls: Any = 0  # what op-level recompute leaves: `first`, attention's results, every second product's
+    attention: Any = 0  # results of attention and their statistics: what op-level recompute leaves beside `first`
+    products: Any = 0  # results of every second product, which it leaves too
     widest: Any = 0  # a maximum: gradients of the widest leaf's inputs and results, alive while it is in backward
 
     def policy(self, recompute: str, flash: bool) -> Any:
-        """Bytes under a policy: none, selective, matmuls, full."""
+        """Bytes under a policy: none, scores (selective), attention (op-level, without its products), full."""
         if recompute == "none":
             return self.linear + (self.statistics if flash else self.scores)
-        return {"selective": self.linear, "matmuls": self.matmuls, "full": self.first}[recompute]
+        return {"scores": self.linear, "attention": self.first + self.attention, "full": self.first}[recompute]
 
 
-_SUMMED = ("linear", "scores", "statistics", "logits", "first", "matmuls")
+_SUMMED = ("linear", "scores", "statistics", "logits", "first", "attention", "products")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,20 +211,18 @@ class Storage:
 
 def kept(pieces: Iterable[Piece], positions: Positions, at: Degrees, how: Storage, copies: int = 1) -> Kept:
     """What the leaves of one block (or of what lies outside the blocks) keep; `copies` blocks stand for each leaf."""
-    total, products, entered = Kept(), 0, False
+    total, seen, entered = Kept(), 0, False
     for piece in pieces:
         times = piece.placed.times // copies
         one = _kept_of(piece, positions, at, how)
         if kept_elements(piece.layer) and not entered:  # the block's input
-            entered, one = True, replace(one, first=one.linear, matmuls=one.matmuls + one.linear)
+            entered, one = True, replace(one, first=one.linear)
         if isinstance(piece.layer, Linear) and piece.layer.role in ("matmul", "router"):
-            products += 1
-            if products % 2:
-                one = replace(one, matmuls=one.matmuls + _result_bytes(piece, positions, at, how.size))
-        total = Kept(
-            *(getattr(total, name) + times * getattr(one, name) for name in _SUMMED),
-            widest=larger(total.widest, one.widest),
-        )
+            seen += 1
+            if seen % 2:
+                one = replace(one, products=_result_bytes(piece, positions, at, how.size))
+        sums = {name: getattr(total, name) + times * getattr(one, name) for name in _SUMMED}
+        total = Kept(**sums, widest=larger(total.widest, one.widest))
     return total
 
 
@@ -242,7 +241,7 @@ def _kept_of(piece: Piece, positions: Positions, at: Degrees, how: Storage) -> K
         scores=scores_bytes(leaf, tokens, positions.keys(seen), how.size),
         statistics=statistics,
         logits=logits_bytes(leaf, whole),
-        matmuls=statistics + results,
+        attention=statistics + results,
         widest=tokens * how.size * leaf.saved if isinstance(leaf, Elementwise) else 0,
     )
 
@@ -253,8 +252,9 @@ def _quantised(leaf: Layer) -> bool:
 
 def _result_bytes(piece: Piece, positions: Positions, at: Degrees, size: int) -> Any:
     """Bytes of a product's result: of whole positions where it is cut by columns, else of this rank's."""
-    tokens = positions.tokens(piece.placed.stream, at.micro_batch)
-    return rank_part(tokens, at.cp if piece.cut == COLUMN else at.outer_cut) * size * rank_leaf(piece, at).out_features
+    tokens, leaf = positions.tokens(piece.placed.stream, at.micro_batch), rank_leaf(piece, at)
+    assert isinstance(leaf, Linear)
+    return rank_part(tokens, at.cp if piece.cut == COLUMN else at.outer_cut) * size * leaf.out_features
 
 
 # --- parameters ---------------------------------------------------------------------------------------------------
