@@ -1,6 +1,19 @@
 """Pure arithmetic: one registered function a quantity. Importing this package registers them all."""
 
-from suanli.formulas import articles, backprop, counting, gpt, memory, operators, running, scans, trainers
+from suanli.formulas import (
+    articles,
+    backprop,
+    collectives,
+    counting,
+    gpt,
+    kernels,
+    memory,
+    operators,
+    parallel,
+    running,
+    scans,
+    trainers,
+)
 from suanli.formulas.registry import Formula, all_formulas
 
 __all__ = [
@@ -8,10 +21,13 @@ __all__ = [
     "all_formulas",
     "articles",
     "backprop",
+    "collectives",
     "counting",
     "gpt",
+    "kernels",
     "memory",
     "operators",
+    "parallel",
     "running",
     "scans",
     "trainers",

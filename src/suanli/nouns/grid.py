@@ -35,6 +35,9 @@ class Grid:
     recompute: Array = _field("place in RECOMPUTE")
     sp: Array = _field("1 with sequence parallelism")
     schedule: Array = _field("place in SCHEDULES")
+    recompute_layers: Array = _field("layers of a chunk that full recompute makes again; 0: all")
+    shards: Array = _field("ranks the states are sharded over; 0: all of dp · cp")
+    offload: Array = _field("1 where optimizer states live in the host's memory")
 
     @classmethod
     def of(cls, layouts: Sequence[Layout]) -> Grid:
@@ -57,13 +60,21 @@ class Grid:
         named: dict[str, Any] = values | {
             "recompute": RECOMPUTE[values["recompute"]],
             "schedule": SCHEDULES[values["schedule"]],
+            "recompute_layers": values["recompute_layers"] or None,
+            "shards": values["shards"] or None,
             "sp": bool(values["sp"]),
+            "offload": bool(values["offload"]),
         }
         return Layout(**named)
 
     def take(self, places: Array) -> Grid:
         """Those at `places` (whole numbers or a mask)."""
         return Grid(**{each.name: getattr(self, each.name)[places] for each in fields(self)})
+
+    @property
+    def state_ranks(self) -> Array:
+        """Ranks that a dense parameter's states are sharded over."""
+        return self.shards + (self.shards == 0) * self.dp * self.cp
 
     @property
     def gpus(self) -> Array:
@@ -75,8 +86,14 @@ class Grid:
         """Replicas of an expert's parameters."""
         return self.tp * self.cp * self.dp / (self.ep * self.etp)
 
+    @property
+    def expert_state_ranks(self) -> Array:
+        """Ranks that an expert's states are sharded over: its replicas, or as many of them as `shards` allows."""
+        replicas = self.expert_dp
+        return replicas + (self.shards > 0) * (self.shards < replicas) * (self.shards - replicas)
+
 
 def _coded(name: str, value: Any) -> float:
     if name == "recompute":
         return RECOMPUTE.index(value)
-    return SCHEDULES.index(value) if name == "schedule" else float(value)
+    return SCHEDULES.index(value) if name == "schedule" else float(value or 0)

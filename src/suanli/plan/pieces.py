@@ -15,13 +15,16 @@ from typing import Any
 from suanli.nouns.arch import Arch, Module, Placed
 from suanli.nouns.layers import (
     Attention,
+    Buffer,
     CausalConv,
     Elementwise,
     Embedding,
     Experts,
+    KeptState,
     Layer,
     Linear,
     Norm,
+    Parameter,
     Scan,
 )
 
@@ -40,6 +43,7 @@ class Piece:
     groups: int | None = field(
         default=None, metadata={"unit": "heads", "doc": "key/value heads it makes: below tp they are copied, not cut"}
     )
+    grouped: int = field(default=0, metadata={"unit": "features", "doc": "of its outputs, those of key/value heads"})
 
     @property
     def layer(self) -> Any:
@@ -69,14 +73,20 @@ class Parts:
         """Blocks in all."""
         return sum(len(block.layers) for block in self.blocks)
 
-    def counts(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
-        """For each chunk of a pipeline, how many blocks of each kind it holds."""
-        kinds = [
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        """Kind of every block, in order."""
+        return tuple(
             kind for _, kind in sorted((at, kind) for kind, block in enumerate(self.blocks) for at in block.layers)
-        ]
-        found, start = [], 0
+        )
+
+    def counts(self, sizes: Sequence[int], first: int | None = None, since: int = 0) -> list[tuple[int, ...]]:
+        """For each chunk of a pipeline, how many blocks of each kind it holds: of its `first` ones, and of those
+        that are number `since` of the model or later."""
+        kinds, found, start = self.kinds, [], 0
         for size in sizes:
-            held = kinds[start : start + size]
+            end = start + (size if first is None else min(first, size))
+            held = kinds[max(start, since) : end]
             found.append(tuple(held.count(kind) for kind in range(len(self.blocks))))
             start += size
         return found
@@ -129,27 +139,37 @@ def _blocks(node: Module, path: str) -> Iterator[tuple[str, Module]]:
 
 def _pieces(leaves: Sequence[Placed]) -> Iterator[Piece]:
     heads = next((placed.layer for placed in leaves if isinstance(placed.layer, Attention)), None)
-    opened = made = False  # columns were cut and not closed by rows; and what they feed has been made since
+    opened, made = False, 0  # columns were cut and not closed by rows; the width made of them since, over all ranks
     for at, placed in enumerate(leaves):
         layer = placed.layer
-        cut = _cut(leaves, at, closes=opened and made)
+        cut = _cut(leaves, at, made=made)
         passive = isinstance(layer, Norm | Elementwise) and cut == WHOLE
-        groups = heads.kv_heads if heads is not None and cut == COLUMN and _makes_keys(layer, heads) else None
+        grouped = _key_features(layer, heads) if heads is not None and cut == COLUMN else 0
+        groups = heads.kv_heads if heads is not None and grouped else None
         inner = cut in (ROW, HEADS) or (passive and opened)
-        yield Piece(path=placed.path, placed=placed, cut=cut, inner=inner, groups=groups)
+        yield Piece(path=placed.path, placed=placed, cut=cut, inner=inner, groups=groups, grouped=grouped)
         if cut == COLUMN:
-            opened, made = True, False
+            opened = True
         elif cut == HEADS:
-            opened = made = True
+            opened, made = True, _width(layer) or made
         elif passive:
-            made = made or (opened and isinstance(layer, Elementwise))
-        else:
-            opened = made = False
+            made = layer.width if opened and isinstance(layer, Elementwise) else made
+        elif not isinstance(layer, Parameter | Buffer | KeptState):
+            opened, made = False, 0
 
 
-def _cut(leaves: Sequence[Placed], at: int, *, closes: bool) -> str:
+def _width(layer: Layer) -> int:
+    """Features a leaf that is cut by heads gives to a position; 0 for a raw tensor."""
+    if isinstance(layer, Attention):
+        return layer.heads * layer.v_dim
+    if isinstance(layer, Scan):
+        return layer.heads * layer.value_dim
+    return layer.channels if isinstance(layer, CausalConv) else 0
+
+
+def _cut(leaves: Sequence[Placed], at: int, *, made: int) -> str:
     layer = leaves[at].layer
-    if isinstance(layer, Attention | Scan | CausalConv):
+    if isinstance(layer, Attention | Scan | CausalConv) or _of_heads(leaves, layer):
         return HEADS
     if isinstance(layer, Experts) or (isinstance(layer, Elementwise) and _of_experts(leaves, at)):
         return EXPERTS
@@ -159,9 +179,15 @@ def _cut(leaves: Sequence[Placed], at: int, *, closes: bool) -> str:
         return WHOLE
     if layer.role == "lm_head":
         return VOCAB
-    if closes and not layer.shares_input:
+    if layer.in_features == made and not layer.shares_input and not layer.reads_block:
         return ROW
     return WHOLE if _compresses(leaves, at) else COLUMN
+
+
+def _of_heads(leaves: Sequence[Placed], layer: Layer) -> bool:
+    """Whether a raw tensor has a row for each head of the block (Mamba's A, D and dt biases, attention's sinks)."""
+    headed = [placed.layer for placed in leaves if isinstance(placed.layer, Scan | Attention)]
+    return isinstance(layer, Parameter) and any(layer.shape[:1] == (each.heads,) for each in headed)
 
 
 def _of_experts(leaves: Sequence[Placed], at: int) -> bool:
@@ -181,11 +207,10 @@ def _compresses(leaves: Sequence[Placed], at: int) -> bool:
     return norm.dim == reader.in_features <= layer.out_features < layer.in_features
 
 
-def _makes_keys(layer: Layer, heads: Attention) -> bool:
-    """Whether a linear's outputs are keys or values, alone or with the queries."""
-    if not isinstance(layer, Linear) or heads.latent_dim is not None:
-        return False
+def _key_features(layer: Layer, heads: Attention) -> int:
+    """Of a linear's outputs, those that are keys or values of fewer heads than there are queries'."""
+    if not isinstance(layer, Linear) or heads.latent_dim is not None or heads.kv_heads == heads.heads:
+        return 0  # nothing that is not cut like any other
     queries, keys, values = heads.heads * heads.qk_dim, heads.kv_heads * heads.qk_dim, heads.kv_heads * heads.v_dim
-    if heads.kv_heads == heads.heads:
-        return False  # cut like any other
-    return layer.out_features in (keys, values, keys + values, queries + keys + values)
+    made = {keys: keys, values: values, keys + values: keys + values, queries + keys + values: keys + values}
+    return made.get(layer.out_features, 0)

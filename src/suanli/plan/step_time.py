@@ -1,0 +1,189 @@
+"""Step time of layouts, as entries that add up to it; one set of functions for a single layout and for a grid.
+
+First `features`: seconds of the device's curves by block, pass and column, put into pipeline stages; nothing fitted
+enters. Then `account`: a stack's profile makes them the entries of a step. Fitting a profile repeats the second only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from suanli.nouns.arch import Arch
+from suanli.nouns.grid import Grid
+from suanli.nouns.layout import SCHEDULES
+from suanli.nouns.profile import Profile, Traits
+from suanli.nouns.workload import RECOMPUTE, Workload
+from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
+from suanli.plan import columns as c
+from suanli.plan.comm_time import data_times, send_time
+from suanli.plan.compute_time import Local, block_time
+from suanli.plan.pieces import EXPERTS, Parts, Piece, parts_of
+from suanli.plan.sharding import Degrees, positions_of, rank_leaf
+from suanli.plan.stage_time import Stages, bubble_share, stages
+
+Array = Any
+_SELECTIVE, _FULL = RECOMPUTE.index("selective"), RECOMPUTE.index("full")
+_SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
+_EXPERT_KEYS = ("tp", "cp", "ep", "etp", "micro_batch", "sp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is trained, on what, with what: all that layouts of one grid have in common."""
+
+    arch: Arch
+    seq: int
+    dtype: str
+    curves: Any
+    fabric: Any
+    traits: Traits
+    parts: Parts = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take the model apart once."""
+        object.__setattr__(self, "parts", parts_of(self.arch))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """Everything of a step that no fitted number enters, as arrays over layouts. Seconds unless named."""
+
+    stages: Stages
+    micro_batches: Array
+    bubble: Array
+    full: Array
+    selective: Array
+    zero3: Array
+    send: Array
+    data: Array
+    gather: Array
+    scatter: Array
+    optimizer: Array
+    pp: Array
+    vpp: Array
+    overlaps: Array
+
+
+def features(job: Job, grid: Grid, global_batch: Array) -> Features:
+    """The features of every layout of a grid at a global batch (one, or one for each layout)."""
+    times = _times(job, grid)
+    params = [_params(pieces, grid) for pieces in (*(b.pieces for b in job.parts.blocks), *_ends(job.parts))]
+    held = stages(job.parts, grid, times, params)
+    data, gather, scatter = data_times(job, grid, held.dense, held.expert)
+    return Features(
+        stages=held, micro_batches=global_batch / (grid.dp * grid.micro_batch), bubble=bubble_share(grid),
+        full=_full(job, grid), selective=(grid.recompute == _SELECTIVE) * 1.0, zero3=(grid.zero == 3) * 1.0, send=send_time(job, grid, _width(job.parts)), data=data, gather=gather,
+        scatter=scatter, optimizer=_optimizer(job, grid, held), pp=grid.pp, vpp=grid.vpp,
+        overlaps=int(job.traits.overlaps_data) + 0 * grid.pp,
+    )  # fmt: skip
+
+
+def _width(parts: Parts) -> int:
+    """Width of what passes from a stage to the next."""
+    return max((piece.layer.dim for piece in parts.before if hasattr(piece.layer, "dim")), default=0)
+
+
+def _ends(parts: Parts) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    return parts.before, parts.after
+
+
+def _times(job: Job, grid: Grid) -> list[Array]:
+    """Seconds of each kind of block and of both ends, computed once for layouts that share what matters."""
+    import numpy as np  # noqa: PLC0415
+
+    keys = np.stack([getattr(grid, name) for name in _EXPERT_KEYS])
+    unique, back = np.unique(keys, axis=1, return_inverse=True)
+    degrees = Degrees(**dict(zip(_EXPERT_KEYS, unique, strict=True)))
+    positions = positions_of(job.arch, Workload(phase="train", seq=job.seq))
+    local = Local(degrees, positions, job.curves, job.fabric, job.traits, job.dtype)
+    groups = (*(block.pieces for block in job.parts.blocks), *_ends(job.parts))
+    return [block_time(pieces, local)[:, :, back.reshape(-1)] for pieces in groups]
+
+
+def _params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
+    """Parameters of one copy on one rank: dense ones, and experts."""
+    degrees = Degrees(tp=grid.tp, ep=grid.ep, etp=grid.etp)
+    dense, expert = 0 * grid.tp, 0 * grid.tp
+    for piece in pieces:
+        held = rank_leaf(piece, degrees).params
+        dense, expert = (dense, expert + held) if piece.cut == EXPERTS else (dense + held, expert)
+    return dense, expert
+
+
+def _optimizer(job: Job, grid: Grid, held: Stages) -> Array:
+    """Seconds of one pass over a rank's states, on the device or, offloaded, in the host's memory."""
+    sharded = grid.zero > 0
+    dense = held.dense / (1 + sharded * (grid.state_ranks - 1))
+    expert = held.expert / (1 + sharded * (grid.expert_state_ranks - 1))
+    moved = (dense + expert) * job.traits.state_bytes
+    near = job.curves.memory_s(moved)
+    return near + (moved / job.traits.host_bytes_per_s - near) * grid.offload
+
+
+def _full(job: Job, grid: Grid) -> Array:
+    """The part of the layers that full recompute makes again."""
+    import numpy as np  # noqa: PLC0415
+
+    held = np.ceil(job.parts.num_layers / (grid.pp * grid.vpp))
+    some = np.minimum(grid.recompute_layers, held) / held
+    return (grid.recompute == _FULL) * (some + (grid.recompute_layers == 0))
+
+
+# --- the account --------------------------------------------------------------------------------------------------
+
+def joined(first: Array, second: Array) -> Array:
+    """Time of two activities side by side."""
+    import numpy as np  # noqa: PLC0415
+
+    slow, fast = np.maximum(first, second), np.minimum(first, second)
+    return slow * (1 + (fast / np.maximum(slow, 1e-30)) ** _SHARPNESS) ** (1 / _SHARPNESS)
+
+
+def account(features: Features, profile: Any) -> dict[str, Array]:
+    """Entry → seconds [layout]; their sum is the step. `profile` holds numbers, or arrays with one for each layout."""
+    micro = _micro(features, features.stages.slowest, profile)
+    other = _micro(features, features.stages.others, profile)
+    times = features.micro_batches
+    found = {entry: seconds * times for entry, seconds in micro.items()}
+    hops = 2 * features.send
+    found["sends"] = hops * (features.vpp * times * profile.send_exposed + (features.pp - 1))
+    found["bubble"] = sum(other.values()) * features.bubble
+    found["data parallel"] = _exposed(features, micro, profile)
+    found["optimizer"] = features.optimizer * profile.optimizer
+    found["fixed"] = profile.fixed_s + profile.micro_s * times
+    return found
+
+
+def _micro(features: Features, work: Array, profile: Any) -> dict[str, Array]:
+    """Entries of one micro-batch on the stages whose work is given."""
+    forward, backward, again = work
+    exchange = profile.expert_exposed * profile.imbalance
+    factors = {
+        c.MATMUL: profile.matmul, c.ATTENTION: profile.attention, c.MEMORY: profile.memory,
+        c.EXPERTS: profile.experts * profile.imbalance, c.TENSOR: profile.tensor_exposed,
+        c.ACROSS: profile.tensor_exposed * profile.network, c.CONTEXT: profile.context_exposed, c.EXCHANGE: exchange,
+    }  # fmt: skip
+    found = {name: factors[at] * (forward[at] + backward[at]) for at, name in ENTRIES.items()}
+    passes = {"f": forward, "b": backward, "r": features.full * forward + features.selective * again}
+    busy = {key: sum(factors[at] * each[at] for at in ENTRIES) for key, each in passes.items()}
+    found["recompute"] = busy["r"]
+    host = {key: profile.launch_s * each[LAUNCHES] + profile.span_s * each[SPANS] for key, each in passes.items()}
+    launched = {key: joined(busy[key], host[key]) for key in passes}
+    found["launch"] = sum(launched[key] - busy[key] for key in passes)
+    gather, scatter = features.gather * profile.gather, features.scatter * profile.gather
+    hidden = joined(launched["f"], gather) - launched["f"]
+    hidden = hidden + joined(launched["b"] + launched["r"], gather + scatter) - launched["b"] - launched["r"]
+    found["weight gathers"] = hidden * features.zero3
+    return found
+
+
+def _exposed(features: Features, micro: Mapping[str, Array], profile: Any) -> Array:
+    """Seconds of the exchange over dp that no micro-batch hides."""
+    import numpy as np  # noqa: PLC0415
+
+    whole = features.data * profile.network
+    window = sum(micro.values())
+    kept = whole * profile.data_exposed + np.maximum(0, whole * (1 - profile.data_exposed) - window)
+    return np.where(features.overlaps > 0, kept, whole)

@@ -1,0 +1,126 @@
+"""What passes through a rank: activations kept, what a block's backward and the loss make, buffers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from suanli.formulas.parallel import larger, rank_part
+from suanli.nouns.layers import Experts, Linear
+from suanli.plan.pieces import VOCAB, Piece
+from suanli.plan.pipeline import Chunk
+from suanli.plan.planned import Model, Policy
+from suanli.plan.sharding import Degrees, Kept, kept, rank_leaf, rank_positions
+from suanli.plan.states import largest_block
+
+
+def chunk_bytes(model: Model, at: Degrees, policy: Policy, chunk: Chunk, blocks: list[Kept]) -> Any:
+    """What one micro-batch leaves in a chunk."""
+    total: Any = 0
+    for kind, found in enumerate(blocks):
+        count, again = chunk.blocks[kind], chunk.recomputed[kind] if policy.recompute == "full" else 0
+        total = total + again * _left(model, policy, found) if again else total
+        rest = "none" if policy.recompute == "full" else policy.recompute
+        plain = replace(policy, recompute=rest)
+        known = chunk.tail[kind] if model.workload.dtype in model.stack.opaque_dtypes else count
+        total = total + (count - again) * _left(model, plain, found)
+        total = total + known * found.products if _is_by_op(model, plain) else total
+    outside = "none" if policy.recompute == "none" else "scores"
+    for here, pieces in ((chunk.first, model.parts.before), (chunk.last, model.parts.after)):
+        if here:
+            total = total + kept(pieces, model.positions, at, model.storage).policy(outside, model.stack.flash)
+    return total
+
+
+def _is_by_op(model: Model, policy: Policy) -> bool:
+    """Whether selective recompute keeps every second product."""
+    return policy.recompute == "selective" and model.stack.selective == "matmuls"
+
+
+def _left(model: Model, policy: Policy, found: Kept) -> Any:
+    """What a policy leaves of a block, results of products apart."""
+    names = {"selective": "attention" if _is_by_op(model, policy) else "scores"}
+    return found.policy(names.get(policy.recompute, policy.recompute), model.stack.flash)
+
+
+def working_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...], blocks: list[Kept]) -> Any:
+    """What the backward of one block makes: what recompute makes again, gradients of its widest leaf, and under
+    ZeRO-3 its weights' gradients before they are scattered."""
+    most: Any = 0
+    for kind, found in enumerate(blocks):
+        if any(chunk.blocks[kind] for chunk in chunks):
+            again = found.policy("none", model.stack.flash) - _left(model, policy, found)
+            most = larger(most, again + found.widest)
+    return most + (at.zero == 3) * model.size * largest_block(model, at)
+
+
+def loss_bytes(model: Model, at: Degrees) -> Any:
+    """At the loss: logits, what the cross-entropy makes of them, and the gradient of the head's matrix."""
+    total: Any = 0
+    for piece in model.parts.after:
+        if piece.cut == VOCAB and isinstance(piece.layer, Linear):
+            leaf = rank_leaf(piece, at)
+            assert isinstance(leaf, Linear)
+            tokens = rank_part(model.positions.tokens(piece.placed.stream, at.micro_batch), at.cp)
+            total = total + tokens * leaf.out_features * model.logit_bytes + leaf.weight_params * model.size
+    return total
+
+
+# --- buffers ------------------------------------------------------------------------------------------------------
+
+
+def buffer_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...]) -> Any:
+    """Placeholders, buckets, the gathered input under SP, all-to-all and pipeline boundaries."""
+    stack, size = model.stack, model.size
+    edge = next(block.pieces[0] for block in model.parts.blocks) if model.parts.blocks else None
+    total: Any = stack.bucket_elements * size
+    if stack.weight_placeholders:
+        total = total + size * _matrix_shapes(model, at, chunks)
+    if edge is None:
+        return total
+    width = _width(model)
+    tokens = model.positions.tokens(edge.placed.stream, at.micro_batch)
+    total = total + at.sp * rank_part(tokens, at.cp) * width * size
+    if policy.copied:  # an activation and a gradient on their way in, and as many on their way out
+        total = total + 2 * 2 * rank_part(tokens, at.outer_cut) * width * size
+    experts = [piece for block in model.parts.blocks for piece in block.pieces if isinstance(piece.layer, Experts)]
+    if experts:
+        layer, piece = experts[0].layer, experts[0]
+        sent = rank_positions(piece, tokens, at) * layer.top_k * layer.hidden * size
+        total = total + 2 * sent * (at.ep * at.etp > 1)  # there, and back
+    return total
+
+
+def _width(model: Model) -> int:
+    """Width of what goes from block to block: that of the first norm or matrix."""
+    pieces: list[Piece] = [piece for block in model.parts.blocks for piece in block.pieces]
+    for piece in pieces:
+        width = getattr(piece.layer, "in_features", None) or getattr(piece.layer, "dim", None)
+        if width:
+            return int(width)
+    return 0
+
+
+def _matrix_shapes(model: Model, at: Degrees, chunks: tuple[Chunk, ...]) -> Any:
+    """Elements of one matrix of each shape in the stage's blocks; q, k and v, gate and up, are one matrix each."""
+    shapes: dict[tuple[int, int, str], Any] = {}
+    for kind, block in enumerate(model.parts.blocks):
+        if not any(chunk.blocks[kind] for chunk in chunks):
+            continue
+        for inputs, outputs, cut, elements in _matrices(block.pieces, at):
+            shapes[inputs, outputs, cut] = elements
+    return sum(shapes.values())
+
+
+def _matrices(pieces: tuple[Piece, ...], at: Degrees) -> list[tuple[int, int, str, Any]]:
+    found: list[tuple[int, int, str, Any]] = []
+    for piece in pieces:
+        leaf = rank_leaf(piece, at)
+        if not isinstance(leaf, Linear) or leaf.role != "matmul":
+            continue
+        if leaf.shares_input and found:
+            inputs, outputs, cut, elements = found.pop()
+            found.append((inputs, outputs + piece.layer.out_features, cut, elements + leaf.weight_params))
+        else:
+            found.append((piece.layer.in_features, piece.layer.out_features, piece.cut, leaf.weight_params))
+    return found
