@@ -179,7 +179,9 @@ class _Grower:
 
 
 def _as_grid(columns: Mapping[str, Array]) -> Grid:
-    return Grid(**{name: columns[name].astype("float64") for name in AXES})
+    """Columns as a Grid; what the search does not vary (offload, HSDP, recompute of some layers) is off."""
+    found = {name: columns[name].astype("float64") for name in AXES}
+    return Grid(**found, **dict.fromkeys(("recompute_layers", "shards", "offload"), 0 * found["tp"]))
 
 
 def _micro_batches(space: Space, rows: Grid) -> Array:

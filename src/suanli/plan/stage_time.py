@@ -55,7 +55,7 @@ def stages(parts: Parts, grid: Grid, times: Sequence[Array], params: Sequence[tu
         worst = cost.argmax(axis=0)
         slowest = np.take_along_axis(each, worst[None, None, None, :], 0)[0]
         found.slowest[:, :, here] = slowest
-        found.others[:, :, here] = np.tensordot(copies, each, 1) - slowest
+        found.others[:, :, here] = np.maximum(np.tensordot(copies, each, 1) - slowest, 0)  # rounding, of one stage
         for place, total in ((0, found.dense), (1, found.expert)):
             total[here] = (held @ np.stack([pair[place][here] for pair in params])).max(axis=0)
     return found

@@ -45,6 +45,11 @@ class Job:
         """Take the model apart once."""
         object.__setattr__(self, "parts", parts_of(self.arch))
 
+    @property
+    def groups(self) -> tuple[tuple[Piece, ...], ...]:
+        """Pieces of one copy of each kind of block, of what comes before the blocks, and of what comes after."""
+        return (*(block.pieces for block in self.parts.blocks), self.parts.before, self.parts.after)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Features:
@@ -68,28 +73,24 @@ class Features:
 
 def features(job: Job, grid: Grid, global_batch: Array) -> Features:
     """The features of every layout of a grid at a global batch (one, or one for each layout)."""
-    times = _times(job, grid)
-    params = [_params(pieces, grid) for pieces in (*(b.pieces for b in job.parts.blocks), *_ends(job.parts))]
+    times = block_times(job, grid)
+    params = [block_params(pieces, grid) for pieces in job.groups]
     held = stages(job.parts, grid, times, params)
     data, gather, scatter = data_times(job, grid, held.dense, held.expert)
     return Features(
         stages=held, micro_batches=global_batch / (grid.dp * grid.micro_batch), bubble=bubble_share(grid),
-        full=_full(job, grid), selective=(grid.recompute == _SELECTIVE) * 1.0, zero3=(grid.zero == 3) * 1.0, send=send_time(job, grid, _width(job.parts)), data=data, gather=gather,
-        scatter=scatter, optimizer=_optimizer(job, grid, held), pp=grid.pp, vpp=grid.vpp,
+        full=_full(job, grid), selective=(grid.recompute == _SELECTIVE) * 1.0, zero3=(grid.zero == 3) * 1.0, send=send_time(job, grid, width(job.parts)), data=data, gather=gather,
+        scatter=scatter, optimizer=optimizer_time(job, grid, held), pp=grid.pp, vpp=grid.vpp,
         overlaps=int(job.traits.overlaps_data) + 0 * grid.pp,
     )  # fmt: skip
 
 
-def _width(parts: Parts) -> int:
+def width(parts: Parts) -> int:
     """Width of what passes from a stage to the next."""
     return max((piece.layer.dim for piece in parts.before if hasattr(piece.layer, "dim")), default=0)
 
 
-def _ends(parts: Parts) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    return parts.before, parts.after
-
-
-def _times(job: Job, grid: Grid) -> list[Array]:
+def block_times(job: Job, grid: Grid) -> list[Array]:
     """Seconds of each kind of block and of both ends, computed once for layouts that share what matters."""
     import numpy as np  # noqa: PLC0415
 
@@ -98,11 +99,10 @@ def _times(job: Job, grid: Grid) -> list[Array]:
     degrees = Degrees(**dict(zip(_EXPERT_KEYS, unique, strict=True)))
     positions = positions_of(job.arch, Workload(phase="train", seq=job.seq))
     local = Local(degrees, positions, job.curves, job.fabric, job.traits, job.dtype)
-    groups = (*(block.pieces for block in job.parts.blocks), *_ends(job.parts))
-    return [block_time(pieces, local)[:, :, back.reshape(-1)] for pieces in groups]
+    return [block_time(pieces, local)[:, :, back.reshape(-1)] for pieces in job.groups]
 
 
-def _params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
+def block_params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
     """Parameters of one copy on one rank: dense ones, and experts."""
     degrees = Degrees(tp=grid.tp, ep=grid.ep, etp=grid.etp)
     dense, expert = 0 * grid.tp, 0 * grid.tp
@@ -112,7 +112,7 @@ def _params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
     return dense, expert
 
 
-def _optimizer(job: Job, grid: Grid, held: Stages) -> Array:
+def optimizer_time(job: Job, grid: Grid, held: Any) -> Array:
     """Seconds of one pass over a rank's states, on the device or, offloaded, in the host's memory."""
     sharded = grid.zero > 0
     dense = held.dense / (1 + sharded * (grid.state_ranks - 1))
@@ -150,21 +150,27 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
     hops = 2 * features.send
     found["sends"] = hops * (features.vpp * times * profile.send_exposed + (features.pp - 1))
     found["bubble"] = sum(other.values()) * features.bubble
-    found["data parallel"] = _exposed(features, micro, profile)
+    window = sum(micro.values())
+    found["data parallel"] = exposed_data(features.data * profile.network, window, profile, features.overlaps)
     found["optimizer"] = features.optimizer * profile.optimizer
     found["fixed"] = profile.fixed_s + profile.micro_s * times
     return found
 
 
+def factors_of(profile: Any) -> dict[int, Array]:
+    """What a profile multiplies the seconds of each column by."""
+    return {
+        c.MATMUL: profile.matmul, c.ATTENTION: profile.attention, c.MEMORY: profile.memory,
+        c.EXPERTS: profile.experts * profile.imbalance, c.TENSOR: profile.tensor_exposed,
+        c.ACROSS: profile.tensor_exposed * profile.network, c.CONTEXT: profile.context_exposed,
+        c.EXCHANGE: profile.expert_exposed * profile.imbalance,
+    }  # fmt: skip
+
+
 def _micro(features: Features, work: Array, profile: Any) -> dict[str, Array]:
     """Entries of one micro-batch on the stages whose work is given."""
     forward, backward, again = work
-    exchange = profile.expert_exposed * profile.imbalance
-    factors = {
-        c.MATMUL: profile.matmul, c.ATTENTION: profile.attention, c.MEMORY: profile.memory,
-        c.EXPERTS: profile.experts * profile.imbalance, c.TENSOR: profile.tensor_exposed,
-        c.ACROSS: profile.tensor_exposed * profile.network, c.CONTEXT: profile.context_exposed, c.EXCHANGE: exchange,
-    }  # fmt: skip
+    factors = factors_of(profile)
     found = {name: factors[at] * (forward[at] + backward[at]) for at, name in ENTRIES.items()}
     passes = {"f": forward, "b": backward, "r": features.full * forward + features.selective * again}
     busy = {key: sum(factors[at] * each[at] for at in ENTRIES) for key, each in passes.items()}
@@ -179,11 +185,9 @@ def _micro(features: Features, work: Array, profile: Any) -> dict[str, Array]:
     return found
 
 
-def _exposed(features: Features, micro: Mapping[str, Array], profile: Any) -> Array:
-    """Seconds of the exchange over dp that no micro-batch hides."""
+def exposed_data(whole: Array, window: Array, profile: Any, overlaps: Array) -> Array:
+    """Seconds of the exchange over dp that no micro-batch hides: `whole` of it, beside `window` of one micro-batch."""
     import numpy as np  # noqa: PLC0415
 
-    whole = features.data * profile.network
-    window = sum(micro.values())
     kept = whole * profile.data_exposed + np.maximum(0, whole * (1 - profile.data_exposed) - window)
-    return np.where(features.overlaps > 0, kept, whole)
+    return np.where(overlaps > 0, kept, whole)

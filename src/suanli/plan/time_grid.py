@@ -1,0 +1,211 @@
+"""Step times of a whole grid: what layouts share is worked out once, columns added up before stages are.
+
+The same step as `step_time.account` sums up, to rounding; a test holds the two together. A layout's own share of a
+micro-batch depends on (tp, cp, ep, etp, micro-batch, sp) alone, its stages on pp and vpp as well, its exchanges over
+dp on the degrees and ZeRO stage: each is worked out for the combinations that occur, and looked up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from suanli.nouns.grid import Grid
+from suanli.nouns.profile import Profile
+from suanli.nouns.workload import RECOMPUTE
+from suanli.plan.columns import BACKWARD, COUNTS, FORWARD, LAUNCHES, SPANS
+from suanli.plan.comm_time import data_times, send_time
+from suanli.plan.stage_time import bubble_share, rank_counts
+from suanli.plan.step_time import Job, block_params, block_times, exposed_data, factors_of, joined, optimizer_time, width
+
+Array = Any
+SHARED = ("tp", "cp", "ep", "etp", "micro_batch", "sp")
+HELD = ("tp", "pp", "dp", "cp", "ep", "etp", "zero")  # and vpp
+SENT = ("tp", "pp", "dp", "cp", "micro_batch", "sp")
+_FULL, _SELECTIVE = RECOMPUTE.index("full"), RECOMPUTE.index("selective")
+BUSY, HOST = (0, 1, 2), (3, 4, 5)  # forward, backward, made again under selective recompute: device, then host
+_ROWS = 6
+
+
+DENSE = 1 << 23  # codes below this are counted in a table, larger ones sorted
+
+
+def unique_codes(code: Array, size: int) -> tuple[Array, Array]:
+    """Places of one of each code (all below `size`), and for each place which of them it is."""
+    import numpy as np  # noqa: PLC0415
+
+    if size > DENSE:
+        _, first, back = np.unique(code, return_index=True, return_inverse=True)
+        return first, back
+    present = np.zeros(size, dtype=bool)
+    present[code] = True
+    back = (np.cumsum(present) - 1)[code]
+    first = np.empty(int(present.sum()), dtype=np.int64)
+    first[back] = np.arange(len(code))
+    return first, back
+
+
+def unique_rows(columns: list[Array]) -> tuple[Array, Array]:
+    """Places of one of each combination of columns, and for each row which combination it is."""
+    import numpy as np  # noqa: PLC0415
+
+    code, size = np.zeros(len(columns[0]), dtype=np.int64), 1
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        code, size = code * len(values) + place, size * len(values)
+        if size > 1 << 40:  # keep the numbers small: what is distinct stays distinct
+            values, code = np.unique(code, return_inverse=True)
+            size = len(values)
+    return unique_codes(code, size)
+
+
+def columns_of(grid: Grid, names: tuple[str, ...]) -> list[Array]:
+    """Some columns of a grid."""
+    return [getattr(grid, name) for name in names]
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """Per combination of a share, pp and vpp: seconds by row of BUSY and HOST, of the slowest stage and of the others
+    together, and the parameters of the fullest stage.
+    """
+
+    slowest: Array
+    others: Array
+    dense: Array
+    expert: Array
+
+
+class GridTimes:
+    """Step times of layouts that stand behind the rows of an enumeration."""
+
+    def __init__(self, job: Job, profile: Profile, global_batch: int, rows: Grid) -> None:
+        self.job, self.profile, self.global_batch, self.rows = job, profile, global_batch, rows
+        first, self.share = unique_rows(columns_of(rows, SHARED))
+        self.staged = _Keys(rows, (*SHARED, "pp"))
+        self.held = _Keys(rows, HELD)
+        self.sent = _Keys(rows, SENT)
+        self.send = send_time(job, rows.take(self.sent.first), width(job.parts))
+        alone = rows.take(first)
+        self.sums, self.cost = self._summed(block_times(job, alone))
+        self.params = [block_params(pieces, alone) for pieces in job.groups]
+
+    def _summed(self, times: list[Array]) -> tuple[Array, Array]:
+        """Columns added up: seconds [group, row, share] with the profile's factors, and [group, share] without."""
+        import numpy as np  # noqa: PLC0415
+
+        factors = factors_of(self.profile)
+        found = np.zeros((len(times), _ROWS, times[0].shape[2]))
+        for place, each in enumerate(times):
+            for row in range(3):
+                found[place, BUSY[row]] = sum(factors[at] * each[row, at] for at in factors)
+                host = self.profile.launch_s * each[row, LAUNCHES] + self.profile.span_s * each[row, SPANS]
+                found[place, HOST[row]] = host
+        cost = np.stack([np.delete(each, COUNTS, axis=1)[[FORWARD, BACKWARD]].sum(axis=(0, 1)) for each in times])
+        return found, cost
+
+    def floor_s(self) -> Array:
+        """For each row, seconds that no schedule, chunks or recompute can go below: work alone.
+
+        The slowest stage by bare seconds has at least its share of them, and the profile makes no group of pieces
+        cheaper by more than the ratio at which it makes the cheapest so.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        counts = np.array([*(len(block.layers) for block in self.job.parts.blocks), 1, 1], dtype=float)
+        busy = self.sums[:, BUSY[0]] + self.sums[:, BUSY[1]]
+        ratio = np.where(self.cost > 0, busy / np.maximum(self.cost, 1e-300), np.inf).min(axis=0)
+        least = ratio * (counts @ self.cost)
+        self.whole = (counts @ busy)[self.share]
+        self.least = least[self.share] / self.rows.pp
+        return self.least * self.global_batch / (self.rows.dp * self.rows.micro_batch)
+
+    def layout_floor_s(self, grid: Grid, row: Array) -> Array:
+        """The same with the bubble of each layout's schedule."""
+        share, times = bubble_share(grid), self.global_batch / (grid.dp * grid.micro_batch)
+        return (times - share) * self.least[row] + share * self.whole[row]
+
+    def step_s(self, grid: Grid, row: Array) -> Array:
+        """Seconds of a step of each layout."""
+        first, back = self.staged.with_chunks(row, grid.vpp)
+        found = self._stages(self.share[row[first]], grid.pp[first], grid.vpp[first])
+        return self._step(grid, row, found, back)
+
+    def _stages(self, share: Array, pp: Array, vpp: Array) -> _Stages:
+        import numpy as np  # noqa: PLC0415
+
+        size = len(share)
+        found = _Stages(np.empty((_ROWS, size)), np.empty((_ROWS, size)), np.empty(size), np.empty(size))
+        pairs, which = unique_rows([pp, vpp])
+        order = np.argsort(which, kind="stable")
+        ends = np.cumsum(np.bincount(which, minlength=len(pairs)))
+        for pair, here in zip(pairs, np.split(order, ends[:-1]), strict=True):
+            self._put(found, here, share[here], int(pp[pair]), int(vpp[pair]))
+        return found
+
+    def _put(self, found: _Stages, here: Array, share: Array, pp: int, vpp: int) -> None:
+        """The stages of one pp and vpp."""
+        import numpy as np  # noqa: PLC0415
+
+        ranks = rank_counts(self.job.parts, pp, vpp)
+        held = np.array([counts for counts, _ in ranks], dtype=float)
+        copies = np.array([copies for _, copies in ranks], dtype=float)
+        sums = self.sums[:, :, share]
+        worst = held[(held @ self.cost[:, share]).argmax(axis=0)]  # [layout, group]
+        slowest = np.einsum("lg,grl->rl", worst, sums)
+        found.slowest[:, here] = slowest
+        found.others[:, here] = np.maximum(np.tensordot(copies @ held, sums, 1) - slowest, 0)  # rounding, of one stage
+        for place, total in ((0, found.dense), (1, found.expert)):
+            params = np.stack([pair[place][share] for pair in self.params])
+            total[here] = (held @ params).max(axis=0)
+
+    def _step(self, grid: Grid, row: Array, found: _Stages, back: Array) -> Array:
+        first, place = self.held.with_chunks(row, grid.vpp)
+        exchanged = self._exchanged(grid.take(first), found.dense[back[first]], found.expert[back[first]])
+        times, share = self.global_batch / (grid.dp * grid.micro_batch), bubble_share(grid)
+        gather, scatter = (each * self.profile.gather for each in exchanged[1:3])
+        sharded = (grid.zero == 3).nonzero()[0]
+        policy = grid.recompute.astype(int)
+        slow, rest = (self._micro(each, policy, back, gather[place], scatter[place], sharded)
+                      for each in (found.slowest, found.others))  # fmt: skip
+        profile = self.profile
+        whole = exchanged[0][place] * profile.network
+        return (
+            (slow + profile.micro_s) * times + rest * share + profile.fixed_s
+            + exposed_data(whole, slow, profile, int(self.job.traits.overlaps_data))
+            + exchanged[3][place] * profile.optimizer
+            + 2 * self.send[self.sent.of[row]] * (grid.vpp * times * profile.send_exposed + (grid.pp - 1))
+        )  # fmt: skip
+
+    def _micro(self, sums: Array, policy: Array, back: Array, gather: Array, scatter: Array, sharded: Array) -> Array:
+        """Seconds of one micro-batch of each layout; with weights gathered (`sharded`) what that hides behind."""
+        import numpy as np  # noqa: PLC0415
+
+        forward, backward = joined(sums[0], sums[3]), joined(sums[1], sums[4])
+        again = np.zeros((len(RECOMPUTE), len(forward)))
+        again[_FULL], again[_SELECTIVE] = forward, joined(sums[2], sums[5])
+        behind = backward + again
+        found = (forward + behind)[policy, back]
+        at = back[sharded]
+        found[sharded] = joined(forward[at], gather[sharded]) + joined(
+            behind[policy[sharded], at], (gather + scatter)[sharded]
+        )
+        return found
+
+    def _exchanged(self, grid: Grid, dense: Array, expert: Array) -> tuple[Array, ...]:
+        """Seconds of the exchange over dp, of a gather of weights, a scatter of gradients, and the optimizer."""
+        held = SimpleNamespace(dense=dense, expert=expert)
+        return (*data_times(self.job, grid, dense, expert), optimizer_time(self.job, grid, held))
+
+
+class _Keys:
+    """Which combination of some axes each row of an enumeration has: `first` of each, and `of` each row."""
+
+    def __init__(self, rows: Grid, names: tuple[str, ...]) -> None:
+        self.first, self.of = unique_rows(columns_of(rows, names))
+
+    def with_chunks(self, row: Array, vpp: Array) -> tuple[Array, Array]:
+        """The combinations of these axes and vpp among layouts: a place of each, and which each layout has."""
+        most = int(vpp.max(initial=0)) + 1
+        return unique_codes(self.of[row] * most + vpp.astype("int64"), len(self.first) * most)
