@@ -46,14 +46,14 @@ def _left(model: Model, policy: Policy, found: Kept) -> Any:
 
 
 def working_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...], blocks: list[Kept]) -> Any:
-    """What the backward of one block makes: what recompute makes again, gradients of its widest leaf, and under
-    ZeRO-3 its weights' gradients before they are scattered."""
+    """What the backward of one block makes: what recompute makes again, gradients of its widest leaf, and from ZeRO-2
+    on its weights' gradients before they are scattered."""
     most: Any = 0
     for kind, found in enumerate(blocks):
         if any(chunk.blocks[kind] for chunk in chunks):
             again = found.policy("none", model.stack.flash) - _left(model, policy, found)
             most = larger(most, again + found.widest)
-    return most + (at.zero == 3) * model.size * largest_block(model, at)
+    return most + (at.zero >= 2) * model.size * largest_block(model, at)
 
 
 def loss_bytes(model: Model, at: Degrees) -> Any:
