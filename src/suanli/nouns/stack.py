@@ -36,6 +36,7 @@ class Stack:
     selective: str = _field("", "what selective recompute makes again: " + ", ".join(SELECTIVE))
     opaque_dtypes: tuple[str, ...] = _field("", "dtypes whose products selective recompute of matmuls does not know")
     tail_fraction: Mapping[str, float] = _field("fraction", "last blocks that stay in 16 bits, by dtype of training")
+    keeps_outputs: bool = _field("", "what a stage sends on is held until its backward")
     loss_logit_bytes: int = _field("bytes", "held for a logit at the loss")
     fused_loss_logit_bytes: int = _field("bytes", "the same with a fused cross-entropy")
     fused_loss: bool = _field("", "whether the cross-entropy is fused unless said otherwise")
@@ -46,5 +47,5 @@ class Stack:
     prefetched_blocks: int = _field("blocks", "gathered at once where weights are sharded")
 
     # allowance
-    context_bytes: int = _field("bytes", "CUDA context, libraries and communicators, outside the allocator")
+    context_bytes: int = _field("bytes", "CUDA context, libraries and communicators, outside torch's allocator")
     reserve_fraction: float = _field("fraction", "what the allocator reserves beyond what it has given out")

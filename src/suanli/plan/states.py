@@ -13,6 +13,7 @@ from suanli.plan.sharding import Degrees, Held, held
 
 
 def held_params(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...]) -> Held:
+    """Parameters a rank holds of its stage."""
     total = Held()
     here = {place for chunk in chunks for place in ("first", "last") if getattr(chunk, place)}
     for chunk in chunks:
