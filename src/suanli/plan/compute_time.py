@@ -142,7 +142,10 @@ def _linear(tally: Tally, group: list[Piece], at: Local) -> None:
 
 def _attention(tally: Tally, piece: Piece, at: Local) -> None:
     layer, stream = piece.layer, piece.placed.stream
-    queries, keys = at.positions.sample.queries(stream), layer.keys or at.positions.sample.keys(layer.key_stream or stream)
+    queries, keys = (
+        at.positions.sample.queries(stream),
+        layer.keys or at.positions.sample.keys(layer.key_stream or stream),
+    )
     batch = at.micro_batch * at.positions.sample.sequences(stream)
     leaf = rank_leaf(piece, at.degrees)
     heads, kv_heads = leaf.heads, leaf.kv_heads

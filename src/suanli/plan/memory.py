@@ -84,11 +84,23 @@ def stage_memory(model: Model, at: Degrees, policy: Policy, stage: int, chunks: 
         layers=sum(sum(chunk.blocks) for chunk in chunks),
         params=params.dense + params.experts,
         offloaded=states["offloaded"],
-        reserve=_whole(sum(terms.values()) * model.stack.reserve_fraction),
+        reserve=reserve_bytes(model, sum(terms.values())),
         context=model.stack.context_bytes,
         moment=_moment(at_loss, stepping),
         **terms,
     )
+
+
+def peak_bytes(kept_bytes: Any, loss: Any, working: Any, gradients: Any, early: Any, stepping: Any) -> Any:
+    """What a rank holds beside weights, optimizer and buffers when it holds most: the terms of `stage_memory` that
+    depend on the moment, added up. `early` is what of the gradients is there before the optimizer steps.
+    """
+    return larger(stepping + gradients, kept_bytes + larger(loss, working) + early)
+
+
+def reserve_bytes(model: Model, allocated: Any) -> Any:
+    """What the allocator reserves beyond what it has given out."""
+    return _whole(allocated * model.stack.reserve_fraction)
 
 
 def _whole(value: Any) -> Any:

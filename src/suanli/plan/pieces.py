@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from suanli.nouns.arch import Arch, Module, Placed
@@ -73,21 +75,26 @@ class Parts:
         """Blocks in all."""
         return sum(len(block.layers) for block in self.blocks)
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[int, ...]:
         """Kind of every block, in order."""
         return tuple(
             kind for _, kind in sorted((at, kind) for kind, block in enumerate(self.blocks) for at in block.layers)
         )
 
+    @cached_property
+    def _before(self) -> tuple[tuple[int, ...], ...]:
+        """For each kind, how many blocks of it stand before each place."""
+        return tuple((0, *accumulate(int(each == kind) for each in self.kinds)) for kind in range(len(self.blocks)))
+
     def counts(self, sizes: Sequence[int], first: int | None = None, since: int = 0) -> list[tuple[int, ...]]:
         """For each chunk of a pipeline, how many blocks of each kind it holds: of its `first` ones, and of those
         that are number `since` of the model or later."""
-        kinds, found, start = self.kinds, [], 0
+        found, start = [], 0
         for size in sizes:
             end = start + (size if first is None else min(first, size))
-            held = kinds[max(start, since) : end]
-            found.append(tuple(held.count(kind) for kind in range(len(self.blocks))))
+            low = min(max(start, since), end)
+            found.append(tuple(before[end] - before[low] for before in self._before))
             start += size
         return found
 

@@ -39,12 +39,12 @@ def stages_of(parts: Parts, layout: Layout, micro_batches: Any, tail: int = 0) -
                      first=at == 0, last=at == total - 1)  # fmt: skip
 
     return tuple(
-        tuple(chunk(at, in_flight) for at, in_flight in _held(layout, stage, micro_batches))
+        tuple(chunk(at, in_flight) for at, in_flight in chunks_of(layout, stage, micro_batches))
         for stage in range(layout.pp)
     )
 
 
-def _held(layout: Layout, stage: int, micro_batches: Any) -> list[tuple[int, Any]]:
+def chunks_of(layout: Layout, stage: int, micro_batches: Any) -> list[tuple[int, Any]]:
     """Chunks of a stage by number, with their micro-batches in flight."""
     pp, vpp = layout.pp, layout.vpp
     if layout.schedule == "interleaved":

@@ -14,26 +14,29 @@ from suanli.nouns.grid import Grid
 from suanli.plan.enumerate import Enumeration
 
 Array = Any  # a numpy array
-FIRST, BATCH = 1 << 11, 1 << 16  # layouts looked at together: few until there is something to beat, then many
+FIRST, BATCH = 1 << 12, 1 << 17  # layouts looked at together: few until there is something to beat, then many
+SLOWEST = 2.0  # the front ends where layouts are this many times as slow as the fastest
 ROUNDING = 1e-9  # a floor and the time it is a floor of are added up in another order
 
 
 class Model(Protocol):
-    """What a search asks of memory and time, arrays in and out. Floors are never above what they are floors of."""
+    """What a search asks of memory and time, arrays in and out: of all rows of an enumeration at once, and of layouts
+    with the row that each stands behind. Floors are never above what they are floors of.
+    """
 
-    def floor_bytes(self, rows: Grid) -> Array:
-        """Memory no layout behind a row can do without, in bytes."""
+    def floor_bytes(self) -> Array:
+        """For each row, memory no layout behind it can do without, in bytes."""
 
-    def fullest_bytes(self, grid: Grid) -> Array:
+    def floor_s(self) -> Array:
+        """For each row, seconds no layout behind it can do without."""
+
+    def fullest_bytes(self, grid: Grid, row: Array) -> Array:
         """Memory of the fullest rank, in bytes."""
 
-    def floor_s(self, rows: Grid) -> Array:
-        """Seconds no layout behind a row can do without."""
-
-    def layout_floor_s(self, grid: Grid) -> Array:
+    def layout_floor_s(self, grid: Grid, row: Array) -> Array:
         """Seconds a layout cannot do without, in less time than `step_s` takes."""
 
-    def step_s(self, grid: Grid) -> Array:
+    def step_s(self, grid: Grid, row: Array) -> Array:
         """Seconds of a step."""
 
 
@@ -57,7 +60,8 @@ class Timed:
 class Found:
     """What a search found and how many layouts came how far.
 
-    `best` are the fastest that fit, `front` those than which nothing is as fast, as small and on as few GPUs.
+    `best` are the fastest that fit, `front` those than which nothing is as fast, as small and on as few GPUs, up to
+    SLOWEST times the fastest step.
     Both are None where nothing fits; `least` is then the layout of least memory among those looked at.
     """
 
@@ -76,16 +80,18 @@ def search(
     """The `top` fastest layouts of an enumeration that fit `limit_bytes`, and the front."""
     import numpy as np  # noqa: PLC0415  loaded with the first search
 
-    floor_bytes = model.floor_bytes(found.rows)
+    floor_bytes, floors = model.floor_bytes(), model.floor_s()
     at = np.flatnonzero(floor_bytes <= limit_bytes)
-    floors = model.floor_s(found.rows.take(at))
+    floors = floors[at]
     order = np.argsort(floors, kind="stable")
     at, floors = at[order], floors[order]
     keeper = _Keeper(model, limit_bytes, top)
     for start, end in _batches(found.tails[at]):
         wanted = keeper.wanted(floors[start:end], floor_bytes[at[start:end]], found.rows.gpus[at[start:end]])
         if wanted.any():
-            keeper.look(found.expand(at[start:end][wanted])[0])
+            rows = at[start:end][wanted]
+            grid, place = found.expand(rows)
+            keeper.look(grid, rows[place])
         if progress is not None:
             progress(end / len(at))
     return Found(
@@ -103,7 +109,7 @@ def _batches(tails: Array) -> Iterator[tuple[int, int]]:
         before = total[start - 1] if start else 0
         end = max(start + 1, int(np.searchsorted(total, before + size, side="right")))
         yield start, end
-        start, size = end, min(2 * size, BATCH)
+        start, size = end, min(8 * size, BATCH)
 
 
 class _Keeper:
@@ -123,7 +129,8 @@ class _Keeper:
         if self.best is None or self.front is None or len(self.best) < self.top:
             return np.ones(len(floors), dtype=bool)
         fast = floors <= self.best.step_s[-1] * (1 + ROUNDING)
-        return fast | ~self._beaten(floors * (1 + ROUNDING), sizes, gpus)
+        near = floors <= SLOWEST * self.best.step_s[0] * (1 + ROUNDING)
+        return fast | (near & ~self._beaten(floors * (1 + ROUNDING), sizes, gpus))
 
     def _beaten(self, seconds: Array, sizes: Array, gpus: Array) -> Array:
         """Whether something on the front is as fast, as small, and on as few GPUs."""
@@ -139,23 +146,26 @@ class _Keeper:
             found |= (place >= 0) & (smallest[place.clip(0)] <= sizes) & (count <= gpus)
         return found
 
-    def look(self, grid: Grid) -> None:
+    def look(self, grid: Grid, row: Array) -> None:
         """Take in layouts: memory of all, time of those that fit and may matter."""
         import numpy as np  # noqa: PLC0415
 
         if not len(grid):
             return
-        sizes = self.model.fullest_bytes(grid)
-        self._remember_least(grid, sizes)
-        fits = np.flatnonzero(sizes <= self.limit)
-        self.fit += len(fits)
-        grid, sizes = grid.take(fits), sizes[fits]
-        matters = np.flatnonzero(self.wanted(self.model.layout_floor_s(grid), sizes, grid.gpus)) if len(fits) else fits
-        if not len(matters):
+        floors = self.model.layout_floor_s(grid, row)
+        possible = np.flatnonzero(self.wanted(floors, 0 * row, grid.gpus))
+        if not len(possible):
             return
-        grid, sizes = grid.take(matters), sizes[matters]
+        grid, row, floors = grid.take(possible), row[possible], floors[possible]
+        sizes = self.model.fullest_bytes(grid, row)
+        self._remember_least(grid, sizes)
+        fits = sizes <= self.limit
+        self.fit += int(fits.sum())
+        matters = np.flatnonzero(fits & self.wanted(floors, sizes, grid.gpus))
         self.timed += len(matters)
-        self._merge(Timed(grid=grid, step_s=self.model.step_s(grid), fullest_bytes=sizes))
+        if len(matters):
+            grid, row, sizes = grid.take(matters), row[matters], sizes[matters]
+            self._merge(Timed(grid=grid, step_s=self.model.step_s(grid, row), fullest_bytes=sizes))
 
     def _remember_least(self, grid: Grid, sizes: Array) -> None:
         import numpy as np  # noqa: PLC0415
@@ -171,7 +181,8 @@ class _Keeper:
         best = new.take(order[: self.top])
         self.best = fastest(best if self.best is None else joined(self.best, best), self.top)
         front = front_of(new.take(order))
-        self.front = front if self.front is None else front_of(fastest(joined(self.front, front)))
+        front = front if self.front is None else front_of(fastest(joined(self.front, front)))
+        self.front = front.take(front.step_s <= SLOWEST * self.best.step_s[0])
 
 
 def joined(one: Timed, other: Timed) -> Timed:
@@ -179,9 +190,8 @@ def joined(one: Timed, other: Timed) -> Timed:
     import numpy as np  # noqa: PLC0415
 
     columns = {
-        name: np.concatenate([getattr(one.grid, name), getattr(other.grid, name)])
-        for name in Grid.__dataclass_fields__
-    }  # fmt: skip
+        name: np.concatenate([getattr(one.grid, name), getattr(other.grid, name)]) for name in Grid.__dataclass_fields__
+    }
     return Timed(
         grid=Grid(**columns),
         step_s=np.concatenate([one.step_s, other.step_s]),

@@ -133,6 +133,7 @@ def _full(job: Job, grid: Grid) -> Array:
 
 # --- the account --------------------------------------------------------------------------------------------------
 
+
 def joined(first: Array, second: Array) -> Array:
     """Time of two activities side by side."""
     import numpy as np  # noqa: PLC0415

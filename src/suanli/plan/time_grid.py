@@ -7,6 +7,7 @@ dp on the degrees and ZeRO stage: each is worked out for the combinations that o
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -16,53 +17,25 @@ from suanli.nouns.profile import Profile
 from suanli.nouns.workload import RECOMPUTE
 from suanli.plan.columns import BACKWARD, COUNTS, FORWARD, LAUNCHES, SPANS
 from suanli.plan.comm_time import data_times, send_time
+from suanli.plan.grid_keys import SHARED, Keys, unique_rows
 from suanli.plan.stage_time import bubble_share, rank_counts
-from suanli.plan.step_time import Job, block_params, block_times, exposed_data, factors_of, joined, optimizer_time, width
+from suanli.plan.step_time import (
+    Job,
+    block_params,
+    block_times,
+    exposed_data,
+    factors_of,
+    joined,
+    optimizer_time,
+    width,
+)
 
 Array = Any
-SHARED = ("tp", "cp", "ep", "etp", "micro_batch", "sp")
 HELD = ("tp", "pp", "dp", "cp", "ep", "etp", "zero")  # and vpp
 SENT = ("tp", "pp", "dp", "cp", "micro_batch", "sp")
 _FULL, _SELECTIVE = RECOMPUTE.index("full"), RECOMPUTE.index("selective")
 BUSY, HOST = (0, 1, 2), (3, 4, 5)  # forward, backward, made again under selective recompute: device, then host
 _ROWS = 6
-
-
-DENSE = 1 << 23  # codes below this are counted in a table, larger ones sorted
-
-
-def unique_codes(code: Array, size: int) -> tuple[Array, Array]:
-    """Places of one of each code (all below `size`), and for each place which of them it is."""
-    import numpy as np  # noqa: PLC0415
-
-    if size > DENSE:
-        _, first, back = np.unique(code, return_index=True, return_inverse=True)
-        return first, back
-    present = np.zeros(size, dtype=bool)
-    present[code] = True
-    back = (np.cumsum(present) - 1)[code]
-    first = np.empty(int(present.sum()), dtype=np.int64)
-    first[back] = np.arange(len(code))
-    return first, back
-
-
-def unique_rows(columns: list[Array]) -> tuple[Array, Array]:
-    """Places of one of each combination of columns, and for each row which combination it is."""
-    import numpy as np  # noqa: PLC0415
-
-    code, size = np.zeros(len(columns[0]), dtype=np.int64), 1
-    for column in columns:
-        values, place = np.unique(column, return_inverse=True)
-        code, size = code * len(values) + place, size * len(values)
-        if size > 1 << 40:  # keep the numbers small: what is distinct stays distinct
-            values, code = np.unique(code, return_inverse=True)
-            size = len(values)
-    return unique_codes(code, size)
-
-
-def columns_of(grid: Grid, names: tuple[str, ...]) -> list[Array]:
-    """Some columns of a grid."""
-    return [getattr(grid, name) for name in names]
 
 
 @dataclass(frozen=True)
@@ -82,12 +55,13 @@ class GridTimes:
 
     def __init__(self, job: Job, profile: Profile, global_batch: int, rows: Grid) -> None:
         self.job, self.profile, self.global_batch, self.rows = job, profile, global_batch, rows
-        first, self.share = unique_rows(columns_of(rows, SHARED))
-        self.staged = _Keys(rows, (*SHARED, "pp"))
-        self.held = _Keys(rows, HELD)
-        self.sent = _Keys(rows, SENT)
+        shared = Keys(rows, SHARED)
+        self.share = shared.of
+        self.staged = Keys(rows, (*SHARED, "pp"))
+        self.held = Keys(rows, HELD)
+        self.sent = Keys(rows, SENT)
         self.send = send_time(job, rows.take(self.sent.first), width(job.parts))
-        alone = rows.take(first)
+        alone = rows.take(shared.first)
         self.sums, self.cost = self._summed(block_times(job, alone))
         self.params = [block_params(pieces, alone) for pieces in job.groups]
 
@@ -144,13 +118,21 @@ class GridTimes:
             self._put(found, here, share[here], int(pp[pair]), int(vpp[pair]))
         return found
 
+    @functools.lru_cache(maxsize=4096)  # noqa: B019  the object lives for one search
+    def _ranks(self, pp: int, vpp: int) -> tuple[Array, Array]:
+        """What the ranks of a pipeline hold, of each group of pieces, and how many ranks hold just that."""
+        import numpy as np  # noqa: PLC0415
+
+        ranks = rank_counts(self.job.parts, pp, vpp)
+        return np.array([held for held, _ in ranks], dtype=float), np.array(
+            [copies for _, copies in ranks], dtype=float
+        )
+
     def _put(self, found: _Stages, here: Array, share: Array, pp: int, vpp: int) -> None:
         """The stages of one pp and vpp."""
         import numpy as np  # noqa: PLC0415
 
-        ranks = rank_counts(self.job.parts, pp, vpp)
-        held = np.array([counts for counts, _ in ranks], dtype=float)
-        copies = np.array([copies for _, copies in ranks], dtype=float)
+        held, copies = self._ranks(pp, vpp)
         sums = self.sums[:, :, share]
         worst = held[(held @ self.cost[:, share]).argmax(axis=0)]  # [layout, group]
         slowest = np.einsum("lg,grl->rl", worst, sums)
@@ -197,15 +179,3 @@ class GridTimes:
         """Seconds of the exchange over dp, of a gather of weights, a scatter of gradients, and the optimizer."""
         held = SimpleNamespace(dense=dense, expert=expert)
         return (*data_times(self.job, grid, dense, expert), optimizer_time(self.job, grid, held))
-
-
-class _Keys:
-    """Which combination of some axes each row of an enumeration has: `first` of each, and `of` each row."""
-
-    def __init__(self, rows: Grid, names: tuple[str, ...]) -> None:
-        self.first, self.of = unique_rows(columns_of(rows, names))
-
-    def with_chunks(self, row: Array, vpp: Array) -> tuple[Array, Array]:
-        """The combinations of these axes and vpp among layouts: a place of each, and which each layout has."""
-        most = int(vpp.max(initial=0)) + 1
-        return unique_codes(self.of[row] * most + vpp.astype("int64"), len(self.first) * most)
