@@ -59,6 +59,11 @@ class Profile:
         return replace(self, **{name: getattr(self, name) * factor for name, factor in factors.items()})
 
 
+LABELS = ("device", "release", "family")
+# Sustained clocks and kernels differ by device and dtype.
+DEVICE_SPREADS: Mapping[str, float] = {"matmul": 0.06, "attention": 0.15}
+
+
 def spreads() -> dict[str, float]:
     """Name → spread of what is believed of it, of the numbers that are fitted."""
     return {each.name: each.metadata["spread"] for each in fields(Profile) if each.metadata["spread"]}
@@ -75,6 +80,9 @@ class StackProfile:
     traits: Traits = Traits()
     numbers: Profile = Profile()
     prior: Profile = Profile()
+    spreads: tuple[Mapping[str, float], ...] = field(
+        default=(DEVICE_SPREADS,), hash=False, metadata={"doc": "what labels of each kind may shift, and how far"}
+    )
     labels: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
     bias: float = field(default=0.0, metadata={"doc": "mean logarithm of predicted over measured, held out"})
     half_width: float = field(default=math.log(2), metadata={"doc": "of the 80 % interval of the logarithm"})
