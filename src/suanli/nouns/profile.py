@@ -47,7 +47,7 @@ class Profile:
     expert_exposed: float = _field("", "exchange over ep", 0.8, 0.5)
     send_exposed: float = _field("", "activations between stages, in the steady state", 0.5, 1.0)
     data_exposed: float = _field("", "gradients and weights over dp, where the stack overlaps them", 0.3, 1.0)
-    network: float = _field("", "collectives across nodes", 1.4, 0.4)
+    network: float = _field("", "collectives across nodes", 1.2, 0.25)
     gather: float = _field("", "weights and gradients of ZeRO 3", 1.5, 0.5)
     optimizer: float = _field("", "optimizer step against one pass over its states", 1.3, 0.5)
     imbalance: float = _field("", "the busiest expert rank's tokens over the mean; given, never fitted", 1.0)
