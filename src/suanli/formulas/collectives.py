@@ -36,7 +36,7 @@ _FITTED = "fitted by scripts/fit_curves.py to nccl-tests of one node; the form i
 _NCCL = "NCCL src/graph/tuning.cc @01afd20: latency = inner steps + steps between nodes; ring and tree, the faster wins"
 
 
-@formula(unit="", expression="⌈log₂ N⌉", source="definition", legend=_WORDS)
+@formula(unit="levels", expression="⌈log₂ N⌉", source="definition", legend=_WORDS)
 def tree_depth(nodes: Numbers) -> Numbers:
     """Levels of a binary tree over the nodes."""
     return sum((nodes > 2**level) * 1 for level in range(_MOST_DOUBLINGS))
@@ -141,7 +141,7 @@ def all_to_all_across_s(
 
 
 @formula(
-    unit="",
+    unit="nodes",
     expression="⌈n/r⌉",
     source="definition",
     legend=_WORDS,
