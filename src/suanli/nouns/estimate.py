@@ -8,7 +8,8 @@ from typing import Any
 
 STATES = ("weights", "gradients", "optimizer")
 ALLOCATED = (*STATES, "activations", "logits", "working", "buffers")
-TERMS = (*ALLOCATED, "overhead")
+ALLOWANCE = ("reserve", "context")
+TERMS = (*ALLOCATED, *ALLOWANCE)
 MOMENTS = ("loss", "block", "step")
 
 
@@ -26,12 +27,13 @@ class StageMemory:
     weights: int = _doc("bytes", "weights, with 8-bit copies and what ZeRO-3 has gathered")
     gradients: int = _doc("bytes", "gradients held from one micro-batch to the next")
     optimizer: int = _doc("bytes", "optimizer states on the GPU")
-    offloaded: int = _doc("bytes", "optimizer states in the host's memory; in no total")
+    offloaded: int = _doc("bytes", "optimizer states, and gradients with them, in the host's memory; in no total")
     activations: int = _doc("bytes", "kept for backward by all micro-batches in flight")
     logits: int = _doc("bytes", "logits, their gradient and the head's weight gradient; 0 when the peak is elsewhere")
     working: int = _doc("bytes", "made while one block is in backward or the optimizer steps; 0 when at the loss")
     buffers: int = _doc("bytes", "communication buffers and placeholders")
-    overhead: int = _doc("bytes", "context, libraries, communicators and what the allocator reserves: an allowance")
+    reserve: int = _doc("bytes", "what torch's allocator holds beyond what it has given out: an allowance")
+    context: int = _doc("bytes", "CUDA context, libraries and communicators: an allowance")
     moment: str = _doc("", "when it holds most: at the loss, in a block's backward, in the optimizer's step")
 
     @property
@@ -41,12 +43,22 @@ class StageMemory:
 
     @property
     def allocated(self) -> Any:
-        """All but the allowance: what torch reports as max_memory_allocated."""
+        """All but the allowances: what torch reports as max_memory_allocated."""
         return sum(getattr(self, name) for name in ALLOCATED)
 
     @property
+    def reserved(self) -> Any:
+        """What torch reports as max_memory_reserved."""
+        return self.allocated + self.reserve
+
+    @property
+    def overhead(self) -> Any:
+        """The allowances together."""
+        return self.reserve + self.context
+
+    @property
     def total(self) -> Any:
-        """With the allowance: what the device must have."""
+        """With the allowances: what the device must have."""
         return self.allocated + self.overhead
 
     @property

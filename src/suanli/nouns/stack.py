@@ -27,6 +27,7 @@ class Stack:
     fp8_copy_bytes: int = _field("bytes", "8-bit copies held for an element of a matrix when training in fp8")
     step_bytes: int = _field("bytes", "made for a sharded parameter while the optimizer steps")
     frees_gradients: bool = _field("", "gradients are freed after a step, and made anew through the first backward")
+    offloads_gradients: bool = _field("", "offload takes sharded gradients to the host with the optimizer's states")
     vocab_multiple: int = _field("rows", "embedding tables are padded to this times tp; 1: as they are")
 
     # activations
@@ -36,6 +37,7 @@ class Stack:
     selective: str = _field("", "what selective recompute makes again: " + ", ".join(SELECTIVE))
     opaque_dtypes: tuple[str, ...] = _field("", "dtypes whose products selective recompute of matmuls does not know")
     tail_fraction: Mapping[str, float] = _field("fraction", "last blocks that stay in 16 bits, by dtype of training")
+    keeps_outputs: bool = _field("", "what a stage sends on is held until its backward")
     loss_logit_bytes: int = _field("bytes", "held for a logit at the loss")
     fused_loss_logit_bytes: int = _field("bytes", "the same with a fused cross-entropy")
     fused_loss: bool = _field("", "whether the cross-entropy is fused unless said otherwise")
@@ -46,5 +48,5 @@ class Stack:
     prefetched_blocks: int = _field("blocks", "gathered at once where weights are sharded")
 
     # allowance
-    context_bytes: int = _field("bytes", "CUDA context, libraries and communicators, outside the allocator")
+    context_bytes: int = _field("bytes", "CUDA context, libraries and communicators, outside torch's allocator")
     reserve_fraction: float = _field("fraction", "what the allocator reserves beyond what it has given out")

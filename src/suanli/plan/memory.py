@@ -84,7 +84,8 @@ def stage_memory(model: Model, at: Degrees, policy: Policy, stage: int, chunks: 
         layers=sum(sum(chunk.blocks) for chunk in chunks),
         params=params.dense + params.experts,
         offloaded=states["offloaded"],
-        overhead=model.stack.context_bytes + _whole(sum(terms.values()) * model.stack.reserve_fraction),
+        reserve=_whole(sum(terms.values()) * model.stack.reserve_fraction),
+        context=model.stack.context_bytes,
         moment=_moment(at_loss, stepping),
         **terms,
     )

@@ -115,7 +115,7 @@ def _layer_numbers(root: Module) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     start, length, stack = 0, 0, None
     for path, block in _blocks(root, ""):
-        here = path.removesuffix(block.label)
+        here = path.removesuffix(block.label) + block.name
         if here != stack:
             start, length, stack = start + length, 0, here
         indices = block.indices if block.indices is not None else range(1)

@@ -25,6 +25,8 @@ def chunk_bytes(model: Model, at: Degrees, policy: Policy, chunk: Chunk, blocks:
         known = chunk.tail[kind] if model.workload.dtype in model.stack.opaque_dtypes else count
         total = total + (count - again) * _left(model, plain, found)
         total = total + known * found.products if _is_by_op(model, plain) else total
+    if model.stack.keeps_outputs and policy.copied and not chunk.last:
+        total = total + boundary_bytes(model, at)
     outside = "none" if policy.recompute == "none" else "scores"
     for here, pieces in ((chunk.first, model.parts.before), (chunk.last, model.parts.after)):
         if here:
@@ -44,14 +46,14 @@ def _left(model: Model, policy: Policy, found: Kept) -> Any:
 
 
 def working_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...], blocks: list[Kept]) -> Any:
-    """What the backward of one block makes: what recompute makes again, gradients of its widest leaf, and under
-    ZeRO-3 its weights' gradients before they are scattered."""
+    """What the backward of one block makes: what recompute makes again, gradients of its widest leaf, and from ZeRO-2
+    on its weights' gradients before they are scattered."""
     most: Any = 0
     for kind, found in enumerate(blocks):
         if any(chunk.blocks[kind] for chunk in chunks):
             again = found.policy("none", model.stack.flash) - _left(model, policy, found)
             most = larger(most, again + found.widest)
-    return most + (at.zero == 3) * model.size * largest_block(model, at)
+    return most + (at.zero >= 2) * model.size * largest_block(model, at)
 
 
 def loss_bytes(model: Model, at: Degrees) -> Any:
@@ -72,23 +74,29 @@ def loss_bytes(model: Model, at: Degrees) -> Any:
 def buffer_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...]) -> Any:
     """Placeholders, buckets, the gathered input under SP, all-to-all and pipeline boundaries."""
     stack, size = model.stack, model.size
-    edge = next(block.pieces[0] for block in model.parts.blocks) if model.parts.blocks else None
     total: Any = stack.bucket_elements * size
     if stack.weight_placeholders:
         total = total + size * _matrix_shapes(model, at, chunks)
-    if edge is None:
-        return total
-    width = _width(model)
-    tokens = model.positions.tokens(edge.placed.stream, at.micro_batch)
-    total = total + at.sp * rank_part(tokens, at.cp) * width * size
+    total = total + at.sp * rank_part(_edge_positions(model, at), at.cp) * _width(model) * size
     if policy.copied:  # an activation and a gradient on their way in, and as many on their way out
-        total = total + 2 * 2 * rank_part(tokens, at.outer_cut) * width * size
+        total = total + 2 * 2 * boundary_bytes(model, at)
     experts = [piece for block in model.parts.blocks for piece in block.pieces if isinstance(piece.layer, Experts)]
     if experts:
-        layer, piece = experts[0].layer, experts[0]
-        sent = rank_positions(piece, tokens, at) * layer.top_k * layer.hidden * size
+        layer = experts[0].layer
+        sent = rank_positions(experts[0], _edge_positions(model, at), at) * layer.top_k * layer.hidden * size
         total = total + 2 * sent * (at.ep * at.etp > 1)  # there, and back
     return total
+
+
+def boundary_bytes(model: Model, at: Degrees) -> Any:
+    """What one micro-batch hands from stage to stage."""
+    return rank_part(_edge_positions(model, at), at.outer_cut) * _width(model) * model.size
+
+
+def _edge_positions(model: Model, at: Degrees) -> Any:
+    """Positions of a micro-batch between two blocks."""
+    streams = [block.pieces[0].placed.stream for block in model.parts.blocks]
+    return model.positions.tokens(streams[0], at.micro_batch) if streams else 0
 
 
 def _width(model: Model) -> int:
