@@ -177,7 +177,15 @@ PRODUCT = {
     "memory_fraction": (0.3, 0.7, 1.2),
     "floor_s": (0.5, 4.0, 60.0),  # microseconds
 }
-SCALES = {"short_k": 100.0, "floor_s": 1e-6, "base_s": 1e-6, "step_s": 1e-6, "ramp_bytes": 1e6, "edge_pairs": 100.0}
+SCALES = {
+    "short_k": 100.0,
+    "floor_s": 1e-6,
+    "base_s": 1e-6,
+    "step_s": 1e-6,
+    "large_step_s": 1e-6,
+    "ramp_bytes": 1e6,
+    "edge_pairs": 100.0,
+}
 SCALES |= {"narrow_head": 100.0, "choice_s": 1e-12}
 
 
@@ -335,6 +343,7 @@ def fit_experts(machine: Machine, table: Any, engine: str, version: str, measure
 COLLECTIVE = {
     "base_s": (0.1, 5.0, 60.0),
     "step_s": (0.0, 1.0, 20.0),
+    "large_step_s": (0.0, 1.0, 40.0),
     "rate_fraction": (0.005, 0.75, 1.5),
     "few_ranks": (-0.8, 0.3, 5.0),
     "ramp_bytes": (0.0, 1.0, 100.0),
@@ -347,7 +356,8 @@ def collective_s(machine: Machine, p: dict[str, float], size: Array, ranks: Arra
     wire = collectives.wire_bytes(size, ranks, passes)
     numbers = (machine.link_bytes_per_s, p["rate_fraction"], p["few_ranks"], p["ramp_bytes"], p["ramp_exponent"])
     moved = collectives.link_transfer_s(wire, ranks, *numbers)
-    return collectives.inner_latency_s(ranks, p["base_s"], p["step_s"]) + moved
+    large = collectives.large_message_s(size, ranks, p["large_step_s"])
+    return collectives.inner_latency_s(ranks, p["base_s"], p["step_s"]) + large + moved
 
 
 def fit_collective(machine: Machine, table: Any, kind: str, fixed: dict[str, float], switched: bool) -> Curve | None:
@@ -493,7 +503,7 @@ def fit_machine(machine: Machine, tables: dict[str, dict[str, Any]], out: Callab
         rest += kinds
         if machine.switch_from and kinds[0]:
             plain = in_units(kinds[0].fitted.names, kinds[0].fitted.values)
-            rest.append(one("all_reduce", {"few_ranks": 0.0, "step_s": plain["step_s"]}, True))
+            rest.append(one("all_reduce", {"few_ranks": 0.0, "step_s": plain["step_s"], "large_step_s": 0.0}, True))
     for curve in filter(None, rest):
         out(line(machine, curve, True))
         ships.append(curve)

@@ -264,6 +264,11 @@ MESSAGES: list[tuple[Callable[[], Any], str]] = [
         r"^a window without a causal mask has no curve\. Give causal=True, or no window\.$",
     ),
     (
+        lambda: H100.collective_s("all_reduce", 1, 0, HGX, ranks_per_node=16),
+        r"^a group without ranks in ranks; got 0\.\n"
+        r"not a number of ranks in a node of hgx-h100, infiniband in ranks_per_node; got 16; expected 1 to 8\.$",
+    ),
+    (
         lambda: find_curves("arc-pro-b60").collective_s("all_reduce", 1, 2, HGX),
         r"^arc-pro-b60 has no curve for all_reduce\. No collectives were measured on it\.$",
     ),

@@ -41,6 +41,16 @@ def test_a_link_transfer_by_hand() -> None:
     assert collectives.link_transfer_s(0, 1, 100, 0.5, 0.5, 250.0, 0.5) == 0
 
 
+# bytes, ranks, seconds at a step of 3: from 2 MiB a rank on, and no more than 7 steps
+LARGE = [(2**24 - 1, 8, 0), (2**24, 8, 21), (2**22, 2, 3), (2**30, 72, 21), (2**30, 1, 0)]
+
+
+@pytest.mark.parametrize(("size", "ranks", "expected"), LARGE)
+def test_the_protocol_for_large_messages(size: int, ranks: int, expected: float) -> None:
+    assert collectives.large_message_s(size, ranks, 3) == expected
+    assert collectives.large_message_s(np.array([size]), np.array([ranks]), 3)[0] == expected
+
+
 def test_a_ring_by_hand() -> None:
     """32 ranks on 4 nodes, twice around: 1 + 2·28 inside, 2·3 steps of 10 between; the slower of 5 and 7 s."""
     assert collectives.ring_s(32, 4, 2, 1, 2, 10, 5, 7) == 1 + 56 + 60 + 7

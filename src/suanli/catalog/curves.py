@@ -15,7 +15,7 @@ from typing import Any
 
 from suanli.catalog.curve_files import CurveFile, Relative, read_curve_text, read_relatives_text
 from suanli.catalog.devices import find_device, list_devices
-from suanli.errors import Fault, InputError, UnknownNameError, nearest_names, shown, unknown_name
+from suanli.errors import Fault, FaultList, InputError, UnknownNameError, nearest_names, shown, unknown_name
 from suanli.formulas import collectives, counting, kernels
 from suanli.formulas.kernels import Numbers, larger, smaller
 from suanli.nouns.curves import COLLECTIVES, AttentionCurve, CollectiveCurve, ExpertsCurve, Fabric, MatmulCurve
@@ -112,40 +112,43 @@ class DeviceCurves:
         forward = kernels.attention_s(*shape, *self._attention_numbers(curve))
         return kernels.attention_backward_s(forward, curve.backward_rate) if backward else forward
 
-    def memory_s(self, moved_bytes: Numbers) -> Numbers:
-        """Seconds of a kernel that reads and writes `moved_bytes` in all and computes next to nothing."""
+    def memory_s(self, bytes: Numbers) -> Numbers:
+        """Seconds of a kernel that reads and writes `bytes` in all and computes next to nothing."""
         curve = self.file.memory
-        return kernels.memory_pass_s(moved_bytes, self._memory_rate(curve.fraction), curve.floor_s)
+        return kernels.memory_pass_s(bytes, self._memory_rate(curve.fraction), curve.floor_s)
 
     def collective_s(
         self,
         kind: str,
-        tensor_bytes: Numbers,
+        bytes: Numbers,
         ranks: Numbers,
         fabric: Fabric,
         ranks_per_node: Numbers | None = None,
     ) -> Numbers:
         """Seconds of one collective of `ranks` GPUs; 0 for one rank.
 
-        `tensor_bytes` is the whole tensor: what a rank holds after an all-gather, before a reduce-scatter, before and
+        `bytes` is the whole tensor: what a rank holds after an all-gather, before a reduce-scatter, before and
         after an all-reduce; of an all-to-all what a rank sends to all, itself included; of p2p the message (`ranks` 2).
         `ranks_per_node` says how many of the group are in one node (as many as fit where it is None): 1 puts every rank
         in a node of its own. Groups in the rest of a node work at the same time and have their share of its adapters.
 
-        Raises UnknownNameError for an unknown kind, InputError where a group leaves a node whose adapters are unknown.
+        Raises UnknownNameError for an unknown kind, InputError for an impossible group and for one that leaves a node
+        whose adapters are not known.
         """
         if kind not in COLLECTIVES:
-            raise unknown_name("collective", kind, COLLECTIVES, where="kind", hint="all_to_all serves experts too.")
+            hint = "all_to_all serves experts too."
+            raise unknown_name("collective", str(kind), COLLECTIVES, where="kind", hint=hint)
+        _check_group(ranks, ranks_per_node, fabric)
         local = fabric.gpus_per_node if ranks_per_node is None else ranks_per_node
         local = smaller(ranks, local)
         nodes = collectives.nodes_of_group(ranks, local)
-        inside = self._inside_s(kind, tensor_bytes, ranks, fabric)
+        inside = self._inside_s(kind, bytes, ranks, fabric)
         if not _any(nodes > 1):
             return inside * (ranks > 1)
         if fabric.nics_bytes_per_s is None:
             raise _no_adapters(fabric)
         group = fabric.nics_bytes_per_s * fabric.nic_efficiency * local / fabric.gpus_per_node
-        across = self._across_s(kind, tensor_bytes, (ranks, local, nodes), fabric, group)
+        across = self._across_s(kind, bytes, (ranks, local, nodes), fabric, group)
         return (inside * (nodes <= 1) + across * (nodes > 1)) * (ranks > 1)
 
     # -- one node ------------------------------------------------------------------------------------------------
@@ -165,7 +168,9 @@ class DeviceCurves:
     def _alone_s(self, kind: str, tensor_bytes: Numbers, ranks: Numbers, fabric: Fabric) -> Numbers:
         curve = self._collective(kind)
         wire = collectives.wire_bytes(tensor_bytes, ranks, _passes(kind))
-        return collectives.inner_latency_s(ranks, curve.base_s, curve.step_s) + _transfer_s(curve, wire, ranks, fabric)
+        latency = collectives.inner_latency_s(ranks, curve.base_s, curve.step_s)
+        latency = latency + collectives.large_message_s(tensor_bytes, ranks, curve.large_step_s)
+        return latency + _transfer_s(curve, wire, ranks, fabric)
 
     # -- several nodes -------------------------------------------------------------------------------------------
 
@@ -288,6 +293,22 @@ def _transfer_s(curve: CollectiveCurve, wire: Numbers, ranks: Numbers, fabric: F
 def _any(truth: Any) -> bool:
     """Whether a truth value, or any of an array of them, holds."""
     return bool(truth.any()) if hasattr(truth, "any") else bool(truth)
+
+
+def _check_group(ranks: Numbers, ranks_per_node: Numbers | None, fabric: Fabric) -> None:
+    """Raise one InputError that lists what no group can be."""
+    faults = FaultList(InputError)
+    if _any(ranks < 1):
+        faults.add(code="bad_group", message="a group without ranks", where="ranks", got=shown(ranks))
+    if ranks_per_node is not None and (_any(ranks_per_node < 1) or _any(ranks_per_node > fabric.gpus_per_node)):
+        faults.add(
+            code="bad_group",
+            message=f"not a number of ranks in a node of {fabric.name}",
+            where="ranks_per_node",
+            got=shown(ranks_per_node),
+            expected=f"1 to {fabric.gpus_per_node}",
+        )
+    faults.raise_if_any()
 
 
 def _no_adapters(fabric: Fabric) -> InputError:

@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from suanli.errors import ConfigError, FaultList, nearest_names, shown, unknown_name
-from suanli.nouns.profile import Profile, StackProfile, Traits
+from suanli.nouns.profile import DEVICE_SPREADS, LABELS, Profile, StackProfile, Traits
 
 FACTS, FITTED = "stack_time.toml", "profiles.toml"
 _WIDER = 1.5  # interval of a stack without runs of its own, over that of the one it is like
@@ -55,17 +55,30 @@ def read_facts(text: str, where: str) -> dict[str, StackProfile]:
     """Stacks by name. Raises ConfigError listing every key that is no trait or number."""
     faults, found = FaultList(ConfigError), {}
     for name, entry in tomllib.loads(text).items():
-        traits = {key: value for key, value in entry.items() if key not in ("doc", "prior", "like")}
+        traits = {key: value for key, value in entry.items() if key not in ("doc", "prior", "like", "spreads")}
         prior = entry.get("prior", {})
         _check(traits, Traits, f"{where}: {name}", faults)
         _check(prior, Profile, f"{where}: {name}.prior", faults)
+        shifts = entry.get("spreads", {})
+        _check_spreads(shifts, f"{where}: {name}.spreads", faults)
         if not faults.faults:
             numbers = Profile(**prior)
             found[name] = StackProfile(
-                name=name, doc=entry["doc"], traits=Traits(**traits), numbers=numbers, prior=numbers
-            )
+                name=name, doc=entry["doc"], traits=Traits(**traits), numbers=numbers, prior=numbers,
+                spreads=tuple(shifts.get(label, {}) for label in LABELS) if shifts else (DEVICE_SPREADS,),
+            )  # fmt: skip
     faults.raise_if_any()
     return found
+
+
+def _check_spreads(entry: dict[str, Any], where: str, faults: FaultList) -> None:
+    """Kinds of labels, and the numbers they shift."""
+    for label, values in entry.items():
+        if label not in LABELS:
+            faults.add(code="unknown_key", message=f"unknown key {shown(label)}", where=where,
+                       nearest=nearest_names(label, LABELS))  # fmt: skip
+        for names, width in values.items():
+            _check(dict.fromkeys(names.split(), width), Profile, f"{where}.{label}", faults)
 
 
 def _check(entry: dict[str, Any], kind: type, where: str, faults: FaultList) -> None:

@@ -10,7 +10,7 @@ from suanli import api
 from suanli.cli.options import Json, Output, Text, text_option
 from suanli.cli.run import run
 
-Only = Annotated[Text, text_option("--only", "articles, runs or models. Default: all of them.", metavar="SECTION")]
+Only = Annotated[Text, text_option("--only", "articles, runs, models or predictions. Default: all of them.", metavar="SECTION")]
 Full = Annotated[bool, typer.Option("--all", help="Print every claim, not only those that do not simply hold.")]
 
 

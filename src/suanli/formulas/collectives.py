@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from suanli.formulas.kernels import Numbers, ceiling, larger, smaller
 from suanli.formulas.registry import formula
+from suanli.units import MEBI
 
 _MOST_DOUBLINGS = 24  # nodes up to 2^24: the depth of a tree is counted, since log2 of arrays would need numpy
+_LARGE_PART = 2 * MEBI  # bytes of a rank's part from which NCCL takes its protocol for large messages
+_MOST_MEASURED = 8  # ranks; in larger nodes the change of protocol costs what it costs there
 _TREE_RATE = 0.9  # NCCL src/graph/tuning.cc: a tree reaches 0.9 of the ring's rate
 _WORDS = {
     "tensor_bytes": "S: bytes of the whole tensor",
@@ -26,6 +29,7 @@ _WORDS = {
     "ramp_exponent": "g: how fast the rate grows with size, 0..1",
     "base_s": "α₀: time of an empty collective of two ranks, less a step [s]",
     "step_s": "α₁: time each further rank adds [s]",
+    "large_step_s": "α₂: time each further rank adds in the protocol for large messages [s]",
     "inside_s": "time the bytes take on the links of a node [s]",
     "across_s": "time the bytes take on the adapters [s]",
     "ring_step_s": "α_net: time of one step of a ring between nodes [s]",
@@ -36,7 +40,7 @@ _FITTED = "fitted by scripts/fit_curves.py to nccl-tests of one node; the form i
 _NCCL = "NCCL src/graph/tuning.cc @01afd20: latency = inner steps + steps between nodes; ring and tree, the faster wins"
 
 
-@formula(unit="", expression="⌈log₂ N⌉", source="definition", legend=_WORDS)
+@formula(unit="levels", expression="⌈log₂ N⌉", source="definition", legend=_WORDS)
 def tree_depth(nodes: Numbers) -> Numbers:
     """Levels of a binary tree over the nodes."""
     return sum((nodes > 2**level) * 1 for level in range(_MOST_DOUBLINGS))
@@ -73,6 +77,17 @@ def link_transfer_s(
 def inner_latency_s(ranks: Numbers, base_s: float, step_s: float) -> Numbers:
     """Time of a collective of no bytes inside a node."""
     return base_s + step_s * (ranks - 1)
+
+
+@formula(
+    unit="s",
+    expression="α₂·(min(n, 8) − 1) where S/n ≥ 2 MiB, else 0",
+    source=_FITTED,
+    legend=_WORDS,
+)
+def large_message_s(tensor_bytes: Numbers, ranks: Numbers, large_step_s: float) -> Numbers:
+    """What the protocol for large messages adds to the latency inside a node."""
+    return large_step_s * (smaller(ranks, _MOST_MEASURED) - 1) * (tensor_bytes >= _LARGE_PART * ranks)
 
 
 @formula(
@@ -141,7 +156,7 @@ def all_to_all_across_s(
 
 
 @formula(
-    unit="",
+    unit="nodes",
     expression="⌈n/r⌉",
     source="definition",
     legend=_WORDS,

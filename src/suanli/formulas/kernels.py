@@ -66,7 +66,7 @@ def joined_s(first_s: Numbers, second_s: Numbers, sharpness: float) -> Numbers:
 
 
 @formula(
-    unit="",
+    unit="ratio",
     expression="⌈⌈m/t_m⌉·⌈n/t_n⌉·c/U⌉·U·t_m·t_n/(m·n·c)",
     source="definition: one tile a multiprocessor at a time, all waves as long as a full one",
     legend={**_CURVE, "tile_m": "t_m: rows of a tile", "tile_n": "t_n: columns of a tile"},

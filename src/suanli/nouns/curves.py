@@ -95,6 +95,7 @@ class CollectiveCurve:
 
     base_s: float = _field("s", "time of an empty collective of two ranks, less a step")
     step_s: float = _field("s", "time each further rank adds")
+    large_step_s: float = _field("s", "time each further rank adds in the protocol for large messages")
     rate_fraction: float = _field("fraction", "part of the link a large message reaches; above 1 where switches reduce")
     few_ranks: float = _field("", "slowing of small groups")
     ramp_bytes: float = _field("B", "bytes at which a message reaches half its rate")

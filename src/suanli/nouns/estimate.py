@@ -27,7 +27,7 @@ class StageMemory:
     weights: int = _doc("bytes", "weights, with 8-bit copies and what ZeRO-3 has gathered")
     gradients: int = _doc("bytes", "gradients held from one micro-batch to the next")
     optimizer: int = _doc("bytes", "optimizer states on the GPU")
-    offloaded: int = _doc("bytes", "optimizer states in the host's memory; in no total")
+    offloaded: int = _doc("bytes", "optimizer states, and gradients with them, in the host's memory; in no total")
     activations: int = _doc("bytes", "kept for backward by all micro-batches in flight")
     logits: int = _doc("bytes", "logits, their gradient and the head's weight gradient; 0 when the peak is elsewhere")
     working: int = _doc("bytes", "made while one block is in backward or the optimizer steps; 0 when at the loss")

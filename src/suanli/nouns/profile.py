@@ -47,7 +47,7 @@ class Profile:
     expert_exposed: float = _field("", "exchange over ep", 0.8, 0.5)
     send_exposed: float = _field("", "activations between stages, in the steady state", 0.5, 1.0)
     data_exposed: float = _field("", "gradients and weights over dp, where the stack overlaps them", 0.3, 1.0)
-    network: float = _field("", "collectives across nodes", 1.4, 0.4)
+    network: float = _field("", "collectives across nodes", 1.2, 0.25)
     gather: float = _field("", "weights and gradients of ZeRO 3", 1.5, 0.5)
     optimizer: float = _field("", "optimizer step against one pass over its states", 1.3, 0.5)
     imbalance: float = _field("", "the busiest expert rank's tokens over the mean; given, never fitted", 1.0)
@@ -57,6 +57,11 @@ class Profile:
     def scaled(self, factors: Mapping[str, Any]) -> Profile:
         """The same with some numbers multiplied (by numbers, or by arrays with one for each layout)."""
         return replace(self, **{name: getattr(self, name) * factor for name, factor in factors.items()})
+
+
+LABELS = ("device", "release", "family")
+# Sustained clocks and kernels differ by device and dtype.
+DEVICE_SPREADS: Mapping[str, float] = {"matmul": 0.06, "attention": 0.15}
 
 
 def spreads() -> dict[str, float]:
@@ -75,6 +80,9 @@ class StackProfile:
     traits: Traits = Traits()
     numbers: Profile = Profile()
     prior: Profile = Profile()
+    spreads: tuple[Mapping[str, float], ...] = field(
+        default=(DEVICE_SPREADS,), hash=False, metadata={"doc": "what labels of each kind may shift, and how far"}
+    )
     labels: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
     bias: float = field(default=0.0, metadata={"doc": "mean logarithm of predicted over measured, held out"})
     half_width: float = field(default=math.log(2), metadata={"doc": "of the 80 % interval of the logarithm"})

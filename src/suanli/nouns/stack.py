@@ -27,6 +27,7 @@ class Stack:
     fp8_copy_bytes: int = _field("bytes", "8-bit copies held for an element of a matrix when training in fp8")
     step_bytes: int = _field("bytes", "made for a sharded parameter while the optimizer steps")
     frees_gradients: bool = _field("", "gradients are freed after a step, and made anew through the first backward")
+    offloads_gradients: bool = _field("", "offload takes sharded gradients to the host with the optimizer's states")
     vocab_multiple: int = _field("rows", "embedding tables are padded to this times tp; 1: as they are")
 
     # activations

@@ -17,10 +17,6 @@ from suanli.plan.step_time import Features, account
 
 Array = Any
 NOISE = 0.04  # of the logarithm of a step time: beyond it an error counts by its size, no longer by its square
-# What labels shift, and how far it is believed to: sustained clocks and kernels by device and dtype; a release by how
-# it runs experts and launches kernels (graphs).
-DEVICE_SPREADS: Mapping[str, float] = {"matmul": 0.06, "attention": 0.15}
-RELEASE_SPREADS: Mapping[str, float] = {"matmul": 0.03, "experts": 0.3, "memory": 0.3, "launch_s": 0.7}
 _STEPS, _NUDGE, _ENOUGH = 25, 1e-4, 1e-3
 
 
@@ -112,8 +108,9 @@ class _Problem:
         import numpy as np  # noqa: PLC0415
 
         factors: dict[str, Any] = dict(zip(self.own, np.exp(theta[: len(self.own)]), strict=True))
-        for (_, name, rows), shift in zip(self.places, theta[len(self.own) :], strict=True):
-            factors[name] = factors[name] * np.where(rows, np.exp(shift), 1.0)
+        for (_, names, rows), shift in zip(self.places, theta[len(self.own) :], strict=True):
+            for name in names.split():
+                factors[name] = factors[name] * np.where(rows, np.exp(shift), 1.0)
         return np.log(sum(account(self.data.features, self.prior.scaled(factors)).values()))
 
     def cost(self, logarithms: Array, theta: Array) -> float:
@@ -130,15 +127,16 @@ class _Problem:
 
         factors = {name: float(np.exp(shift)) for name, shift in zip(self.own, theta, strict=False)}
         labels: dict[str, dict[str, float]] = {}
-        for (label, name, _), shift in zip(self.places, theta[len(self.own) :], strict=True):
-            labels.setdefault(label, {})[name] = float(np.exp(shift))
+        for (label, names, _), shift in zip(self.places, theta[len(self.own) :], strict=True):
+            for name in names.split():
+                labels.setdefault(label, {})[name] = labels.get(label, {}).get(name, 1.0) * float(np.exp(shift))
         return Fitted(self.prior, factors, labels)
 
 
 def fit(
     data: Data,
     prior: Profile,
-    label_spreads: Sequence[Mapping[str, float]] = (DEVICE_SPREADS, RELEASE_SPREADS),
+    label_spreads: Sequence[Mapping[str, float]],
 ) -> Fitted:
     """The numbers that the rows and what was believed agree on: damped Gauss–Newton on θ."""
     import numpy as np  # noqa: PLC0415

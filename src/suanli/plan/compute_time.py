@@ -188,14 +188,15 @@ def _experts(tally: Tally, piece: Piece, at: Local) -> None:
     leaf = rank_leaf(piece, at.degrees)
     groups, inner = leaf.num, leaf.ffn
     wide = (2 if layer.gated else 1) * inner
-    grouped = at.curves.grouped_matmul_s
+    product, rows = at.curves.matmul_s, routed / groups  # training runs experts with the kernels of dense products
     forward, backward = 0.0 * routed, 0.0 * routed
-    for n, k in ((wide, layer.hidden), (layer.hidden + 0 * inner, inner)):
-        forward = forward + grouped(routed, groups, n, k, at.dtype)
-        backward = backward + 2 * grouped(routed, groups, k, n, at.dtype)  # both gradients have as many operations
+    for n, k in ((wide, layer.hidden), (layer.hidden, inner)):
+        forward = forward + product(rows, n, k, groups, at.dtype)
+        backward = backward + product(rows, k, n, groups, at.dtype) + product(k, n, rows, groups, at.dtype)
     tally.add(EXPERT_MATMUL, forward, backward)
     held = routed * layer.hidden * _HALF
     tally.memory(at, _ROUTED[0] * held, _ROUTED[1] * held, (10, 12))
+    tally.add(LAUNCHES, 4 * groups, 6 * groups)  # two products for each expert, each with what it quantises
     exchange_tokens(tally, at, held / at.etp)
 
 

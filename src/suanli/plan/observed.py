@@ -60,9 +60,9 @@ class Observation:
         return self.layouts[0].gpus
 
     @property
-    def labels(self) -> tuple[str, str]:
-        """What its numbers may differ by within a stack."""
-        return f"{self.device} {self.dtype}", self.release
+    def labels(self) -> tuple[str, str, str]:
+        """What its numbers may differ by within a stack: device and dtype, release, model family."""
+        return f"{self.device} {self.dtype}", self.release, self.family
 
 
 def observe_step(step: MeasuredStep) -> Observation:
@@ -96,7 +96,7 @@ def observe_run(run: PublishedRun) -> Observation | None:
         "tp": run.tp, "pp": run.pp, "dp": run.dp, "cp": run.cp or 1, "zero": 3 if run.zero_fsdp == "FSDP" else 1,
         "ep": min(run.ep or 1, spread), "recompute": "none", "sp": run.tp > 1,
     }  # fmt: skip
-    found = re.search(r"Megatron-Bridge (\S+)", run.framework or "")
+    found = re.search(r"Megatron-Bridge (\d+\.\d+)", run.framework or "")  # a patch release counts as its release
     return Observation(
         id=run.id, source="Megatron-Bridge " + ("MoE" if letters.experts else "dense"), model=run.model,
         family=re.split(r"[ _.]", run.model)[0] if letters.experts else run.model, arch=arch_of(letters, windows=True),
@@ -134,7 +134,7 @@ def _layouts(
     for size in (micro_batch,) if micro_batch else _MICRO_BATCHES:
         steps, rest = divmod(global_batch, given["dp"] * size)
         for count in chunks:
-            even = vpp or layers % (given["pp"] * count) == 0
+            even = vpp or count == 1 or layers % (given["pp"] * count) == 0
             if rest or not even or (not vpp and count > 1 and steps % given["pp"]):
                 continue
             schedule = "interleaved" if count > 1 else "1f1b"

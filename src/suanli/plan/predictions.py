@@ -84,7 +84,7 @@ SETS = (
                   judged=lambda run: run.source == _BRIDGE[0] and run.device == "gb200",
                   also=_source(_BRIDGE[0]), bar=0.12),
     PredictionSet(name="Megatron-Bridge MoE", stack="megatron-bridge", fold="family", key=_family,
-                  judged=_source(_BRIDGE[1]), bar=0.25),
+                  judged=_source(_BRIDGE[1]), also=_source(_BRIDGE[0]), weight=0.3, bar=0.25),
     PredictionSet(name="MegaScale", stack="megascale", fold="run", key=lambda run: run.id,
                   judged=_source("MegaScale T2 MegaScale")),
     PredictionSet(name="Llama 3 405B", stack="llama3", fold="run", key=lambda run: run.id,
@@ -142,11 +142,11 @@ def judge(chosen: PredictionSet, runs: Sequence[Observation] | None = None) -> J
     data = data_of(held, stack.traits, stack.prior)
     data = replace(data, weights=np.where(judged, 1.0, chosen.weight))
     keys = np.array([chosen.key(run) for run in held])
-    found = fit(data, stack.prior).predict(data)
+    found = fit(data, stack.prior, stack.spreads).predict(data)
     out = found.copy()
     for key in sorted(set(keys[judged])):
         rest, gone = keys != key, (keys == key) & judged
-        out[gone] = fit(data.take(rest), stack.prior).predict(data.take(gone))
+        out[gone] = fit(data.take(rest), stack.prior, stack.spreads).predict(data.take(gone))
     own = tuple(run for run, here in zip(held, judged, strict=True) if here)
     wide = _half_widths(np.log(out / data.step_s), keys, judged)
     rule = _constant(held, data.step_s, keys, judged)

@@ -45,13 +45,14 @@ def held_states(model: Model, at: Degrees, policy: Policy, params: Held) -> Mapp
     weights = weights + FP32_BYTES * params.buffers
     if model.quantised:
         weights = weights + params.matrices * model.stack.fp8_copy_bytes
-    optimizer = sharded(*trained, model.optimizer_bytes, 1)
+    gradients, optimizer = sharded(*trained, model.gradient_bytes, 2), sharded(*trained, model.optimizer_bytes, 1)
+    away = policy.offload * model.stack.offloads_gradients * (at.zero >= 2)
     return {
         "weights": weights + (at.zero == 3) * gathered(model, at),
-        "gradients": sharded(*trained, model.gradient_bytes, 2),
-        "optimizer": 0 if policy.offload else optimizer,
-        "offloaded": optimizer if policy.offload else 0,
-        "stepping": sharded(*trained, model.stack.step_bytes, 1),
+        "gradients": gradients * (1 - away),
+        "optimizer": optimizer * (1 - policy.offload),
+        "offloaded": optimizer * policy.offload + gradients * away,
+        "stepping": sharded(*trained, model.stack.step_bytes, 1) * (1 - policy.offload),
     }
 
 
@@ -68,4 +69,5 @@ def gathered(model: Model, at: Degrees) -> Any:
     """Bytes of weights gathered under ZeRO-3: blocks prefetched, and the larger of what is before and after them."""
     outside = [held(pieces, at) for pieces in (model.parts.before, model.parts.after)]
     before, after = (each.dense + each.experts for each in outside)
-    return model.size * (model.stack.prefetched_blocks * largest_block(model, at) + larger(before, after))
+    blocks = min(model.stack.prefetched_blocks, model.parts.num_layers)
+    return model.size * (blocks * largest_block(model, at) + larger(before, after))
