@@ -145,7 +145,7 @@ def joined(first: Array, second: Array) -> Array:
 def account(features: Features, profile: Any) -> dict[str, Array]:
     """Entry → seconds [layout]; their sum is the step. `profile` holds numbers, or arrays with one for each layout."""
     micro = _micro(features, features.stages.slowest, profile)
-    other = _micro(features, features.stages.others, profile)
+    other = _micro(features, features.stages.others, profile, features.pp - 1)
     times = features.micro_batches
     found = {entry: seconds * times for entry, seconds in micro.items()}
     hops = 2 * features.send
@@ -168,8 +168,8 @@ def factors_of(profile: Any) -> dict[int, Array]:
     }  # fmt: skip
 
 
-def _micro(features: Features, work: Array, profile: Any) -> dict[str, Array]:
-    """Entries of one micro-batch on the stages whose work is given."""
+def _micro(features: Features, work: Array, profile: Any, stages: Array = 1) -> dict[str, Array]:
+    """Entries of one micro-batch on so many stages whose work together is given."""
     forward, backward, again = work
     factors = factors_of(profile)
     found = {name: factors[at] * (forward[at] + backward[at]) for at, name in ENTRIES.items()}
@@ -179,7 +179,7 @@ def _micro(features: Features, work: Array, profile: Any) -> dict[str, Array]:
     host = {key: profile.launch_s * each[LAUNCHES] + profile.span_s * each[SPANS] for key, each in passes.items()}
     launched = {key: joined(busy[key], host[key]) for key in passes}
     found["launch"] = sum(launched[key] - busy[key] for key in passes)
-    gather, scatter = features.gather * profile.gather, features.scatter * profile.gather
+    gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
     hidden = joined(launched["f"], gather) - launched["f"]
     hidden = hidden + joined(launched["b"] + launched["r"], gather + scatter) - launched["b"] - launched["r"]
     found["weight gathers"] = hidden * features.zero3

@@ -8,6 +8,7 @@ dp on the degrees and ZeRO stage: each is worked out for the combinations that o
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -38,6 +39,26 @@ BUSY, HOST = (0, 1, 2), (3, 4, 5)  # forward, backward, made again under selecti
 _ROWS = 6
 
 
+def summed(times: Sequence[Array], profile: Profile) -> Array:
+    """Columns added up with the profile's factors: seconds [group of pieces, row of BUSY and HOST, layout]."""
+    import numpy as np  # noqa: PLC0415
+
+    factors = factors_of(profile)
+    found = np.zeros((len(times), _ROWS, times[0].shape[2]))
+    for place, each in enumerate(times):
+        for row in range(len(BUSY)):
+            found[place, BUSY[row]] = sum(factors[at] * each[row, at] for at in factors)
+            found[place, HOST[row]] = profile.launch_s * each[row, LAUNCHES] + profile.span_s * each[row, SPANS]
+    return found
+
+
+def _bare(times: Sequence[Array]) -> Array:
+    """Seconds [group of pieces, layout] of both passes, no factors: what tells the slowest stage."""
+    import numpy as np  # noqa: PLC0415
+
+    return np.stack([np.delete(each, COUNTS, axis=1)[[FORWARD, BACKWARD]].sum(axis=(0, 1)) for each in times])
+
+
 @dataclass(frozen=True)
 class _Stages:
     """Per combination of a share, pp and vpp: seconds by row of BUSY and HOST, of the slowest stage and of the others
@@ -62,22 +83,10 @@ class GridTimes:
         self.sent = Keys(rows, SENT)
         self.send = send_time(job, rows.take(self.sent.first), width(job.parts))
         alone = rows.take(shared.first)
-        self.sums, self.cost = self._summed(block_times(job, alone))
+        times = block_times(job, alone)
+        self.sums = summed(times, profile)
+        self.cost = _bare(times)
         self.params = [block_params(pieces, alone) for pieces in job.groups]
-
-    def _summed(self, times: list[Array]) -> tuple[Array, Array]:
-        """Columns added up: seconds [group, row, share] with the profile's factors, and [group, share] without."""
-        import numpy as np  # noqa: PLC0415
-
-        factors = factors_of(self.profile)
-        found = np.zeros((len(times), _ROWS, times[0].shape[2]))
-        for place, each in enumerate(times):
-            for row in range(3):
-                found[place, BUSY[row]] = sum(factors[at] * each[row, at] for at in factors)
-                host = self.profile.launch_s * each[row, LAUNCHES] + self.profile.span_s * each[row, SPANS]
-                found[place, HOST[row]] = host
-        cost = np.stack([np.delete(each, COUNTS, axis=1)[[FORWARD, BACKWARD]].sum(axis=(0, 1)) for each in times])
-        return found, cost
 
     def floor_s(self) -> Array:
         """For each row, seconds that no schedule, chunks or recompute can go below: work alone.
@@ -149,8 +158,10 @@ class GridTimes:
         gather, scatter = (each * self.profile.gather for each in exchanged[1:3])
         sharded = (grid.zero == 3).nonzero()[0]
         policy = grid.recompute.astype(int)
-        slow, rest = (self._micro(each, policy, back, gather[place], scatter[place], sharded)
-                      for each in (found.slowest, found.others))  # fmt: skip
+        slow, rest = (
+            self._micro(each, policy, back, gather[place] * stages, scatter[place] * stages, sharded)
+            for each, stages in ((found.slowest, 1), (found.others, grid.pp - 1))
+        )
         profile = self.profile
         whole = exchanged[0][place] * profile.network
         return (
