@@ -8,7 +8,7 @@ from pathlib import Path
 
 import suanli
 
-VERBS = {"count", "gpus", "mfu", "models", "train", "verify", "why"}
+VERBS = {"count", "gpus", "layout", "mfu", "models", "train", "verify", "why"}
 
 
 def test_public_names() -> None:

@@ -7,9 +7,9 @@
 124439808
 """
 
-from suanli.api import count, gpus, mfu, models, train, verify, why
+from suanli.api import count, gpus, layout, mfu, models, train, verify, why
 from suanli.version import VERSION
 
 __version__ = VERSION
 
-__all__ = ["__version__", "count", "gpus", "mfu", "models", "train", "verify", "why"]
+__all__ = ["__version__", "count", "gpus", "layout", "mfu", "models", "train", "verify", "why"]

@@ -6,8 +6,9 @@ The command line, notebooks and the web API all enter here, so they give the sam
 from suanli.api.catalogues import gpus, models
 from suanli.api.counting import count
 from suanli.api.measuring import mfu
+from suanli.api.planning import layout
 from suanli.api.reasons import why
 from suanli.api.training import train
 from suanli.api.verifying import verify
 
-__all__ = ["count", "gpus", "mfu", "models", "train", "verify", "why"]
+__all__ = ["count", "gpus", "layout", "mfu", "models", "train", "verify", "why"]

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from suanli.cli import catalogues, count, mfu, train, verify, why
+from suanli.cli import catalogues, count, layout, mfu, train, verify, why
 from suanli.version import VERSION
 
 app = typer.Typer(
@@ -38,6 +38,7 @@ def _root(
 
 app.command("count")(count.command)
 app.command("mfu")(mfu.command)
+app.command("layout")(layout.command)
 app.command("train")(train.command)
 app.command("gpus")(catalogues.gpus_command)
 app.command("models")(catalogues.models_command)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from suanli.nouns.plans import Difference, DifferenceRow, PlannedLayout
 
+NOTHING = 1e-12  # of both together: an entry below that is none
+
 
 def difference(first: PlannedLayout, second: PlannedLayout) -> Difference:
     """Second less first. Raises AssertionError where the differences do not add up to that of the totals."""
@@ -26,5 +28,6 @@ def _rows(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[Diff
     """Entries that either has, largest difference first."""
     names = dict.fromkeys([*first, *second])
     pairs = [(name, first.get(name, 0), second.get(name, 0)) for name in names]
-    rows = [DifferenceRow(entry=name, first=a, second=b, difference=b - a) for name, a, b in pairs if a or b]
+    least = NOTHING * sum([*first.values(), *second.values()])  # rounding of entries that are none
+    rows = [DifferenceRow(entry=name, first=a, second=b, difference=b - a) for name, a, b in pairs if max(a, b) > least]
     return tuple(sorted(rows, key=lambda row: -abs(row.difference)))

@@ -1,4 +1,4 @@
-"""Which combinations of axes occur in a grid: what depends on some axes only is worked out once for each, and looked up."""
+"""Which combinations of axes occur in a grid: what depends on some only is worked out once for each, and looked up."""
 
 from __future__ import annotations
 

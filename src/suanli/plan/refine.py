@@ -1,4 +1,4 @@
-"""The step of one layout with its pipeline played out: every chunk with its own time, sends between, what comes after."""
+"""The step of one layout with its pipeline played out: each chunk with its own time, sends, what comes after."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def _one(value: Any) -> Any:
     return value[0] if getattr(value, "shape", ()) else value
 
 
-def chunk_times(job: Job, profile: Profile, layout: Layout, gathers: tuple[float, float] = (0.0, 0.0)) -> list[StageTimes]:
+def chunk_times(
+    job: Job, profile: Profile, layout: Layout, gathers: tuple[float, float] = (0.0, 0.0)
+) -> list[StageTimes]:
     """Seconds of one micro-batch in every chunk, in the order of the model; `gathers` are those of a chunk's weights
     and the scatter of its gradients (ZeRO 3), which run beside the passes.
     """

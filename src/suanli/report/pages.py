@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from suanli.nouns.result import Result
-from suanli.report import catalogue_pages, count_pages, reason_pages, run_pages, verify_pages
+from suanli.report import catalogue_pages, count_pages, layout_pages, reason_pages, run_pages, verify_pages
 from suanli.report.document import Document
 
 PAGES: dict[str, Callable[[Result], Document]] = {
     "count": count_pages.count_document,
     "mfu": run_pages.mfu_document,
+    "layout": layout_pages.layout_document,
     "train": run_pages.train_document,
     "gpus": catalogue_pages.gpus_document,
     "models": catalogue_pages.models_document,
