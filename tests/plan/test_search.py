@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suanli.nouns.grid import Grid
-from suanli.plan.enumerate import enumerate_grid
+from suanli.plan.enumerate import Enumeration, enumerate_grid
 from suanli.plan.limits import Cuts, Space
-from suanli.plan.search import Timed, front_of, search
+from suanli.plan.search import SLOWEST, Timed, front_of, search
 
 np = pytest.importorskip("numpy")
 
@@ -21,28 +21,31 @@ SIZES = Space(cuts=CUTS, gpus=(4, 8, 16), global_batch=32, seq=64, per_node=8)
 class Toy:
     """Memory and time by short formulas whose floors are plain: enough terms that no axis is for nothing."""
 
-    def __init__(self, loose: float = 1.0, ties: bool = False) -> None:
-        self.loose, self.ties, self.looked = loose, ties, 0
+    def __init__(self, found: Enumeration, loose: float = 1.0, ties: bool = False) -> None:
+        self.rows, self.loose, self.ties, self.looked = found.rows, loose, ties, 0
 
-    def floor_bytes(self, rows: Grid):
+    def floor_bytes(self):
+        return self._states(self.rows)
+
+    def _states(self, rows: Grid):
         return 100 / (rows.tp * rows.pp) * (0.2 + 0.8 / (1 + (rows.zero > 0) * rows.zero * (rows.dp - 1)))
 
-    def fullest_bytes(self, grid: Grid):
+    def fullest_bytes(self, grid: Grid, row=None):
         kept = np.array([30.0, 18.0, 3.0])[grid.recompute.astype(int)]
         flight = np.where(grid.schedule == 1, 1 + (grid.pp - 1) / (grid.pp * grid.vpp), 1)
         cut = np.where(grid.sp == 1, grid.tp, 1 + (grid.tp - 1) / 2)
-        return self.floor_bytes(grid) + grid.micro_batch * kept * flight / (cut * grid.cp)
+        return self._states(grid) + grid.micro_batch * kept * flight / (cut * grid.cp)
 
     def _work(self, grid: Grid):
         return 32 / (grid.dp * grid.tp * grid.pp * grid.cp) * (1 + 1 / (1 + grid.micro_batch))
 
-    def floor_s(self, rows: Grid):
-        return self.loose * self._work(rows)
+    def floor_s(self):
+        return self.loose * self._work(self.rows)
 
-    def layout_floor_s(self, grid: Grid):
+    def layout_floor_s(self, grid: Grid, row):
         return self.loose * self._work(grid) * np.array([1, 1.1, 1.3])[grid.recompute.astype(int)]
 
-    def step_s(self, grid: Grid):
+    def step_s(self, grid: Grid, row=None):
         self.looked += len(grid)
         micro_batches = 32 / (grid.dp * grid.micro_batch)
         again = np.array([1, 1.1, 1.3])[grid.recompute.astype(int)]
@@ -53,8 +56,7 @@ class Toy:
         return np.round(found, 1) if self.ties else found
 
 
-def everything(space: Space, model: Toy, limit: float, pins=None) -> Timed:
-    found = enumerate_grid(space, pins or {})
+def everything(found: Enumeration, model: Toy, limit: float) -> Timed:
     grid, _ = found.expand(np.arange(len(found.rows)))
     grid = grid.take(model.fullest_bytes(grid) <= limit)
     return Timed(grid=grid, step_s=model.step_s(grid), fullest_bytes=model.fullest_bytes(grid))
@@ -67,8 +69,9 @@ def points(timed: Timed | None) -> list[tuple[float, float, float]]:
 
 
 def plain_front(found: list[tuple[float, float, float]]) -> set[tuple[float, float, float]]:
-    """Points that no other is at least as good as in all three, by trying every pair."""
-    return {a for a in found if not any(b != a and all(y <= x for x, y in zip(a, b, strict=True)) for b in found)}
+    """Points up to SLOWEST times the fastest that no other is at least as good as in all three, pair by pair."""
+    near = {each for each in found if each[0] <= SLOWEST * min(found)[0]}
+    return {a for a in near if not any(b != a and all(y <= x for x, y in zip(a, b, strict=True)) for b in near)}
 
 
 CASES = [(limit, top, loose) for limit in (20.0, 60.0, 1e9) for top in (1, 7) for loose in (1.0, 0.3)]
@@ -76,10 +79,11 @@ CASES = [(limit, top, loose) for limit in (20.0, 60.0, 1e9) for top in (1, 7) fo
 
 @pytest.mark.parametrize(("limit", "top", "loose"), CASES)
 def test_the_best_are_the_best_of_everything(limit, top, loose):
-    model = Toy(loose)
-    found = search(enumerate_grid(SPACE, {}), model, limit, top)
+    every_row = enumerate_grid(SPACE, {})
+    model = Toy(every_row, loose)
+    found = search(every_row, model, limit, top)
     looked = model.looked
-    every = everything(SPACE, model, limit)
+    every = everything(every_row, model, limit)
     expected = sorted(points(every))[:top]
     assert points(found.best) == expected
     assert found.timed == looked <= len(every)
@@ -92,18 +96,20 @@ def test_the_best_are_the_best_of_everything(limit, top, loose):
 @pytest.mark.parametrize("limit", [20.0, 60.0, 1e9])
 def test_the_front_is_that_of_everything(limit):
     pins = {"recompute": ("none", "full"), "zero": (0, 1), "cp": (1, 2)}
-    model = Toy()
-    found = search(enumerate_grid(SIZES, pins), model, limit, 3)
-    assert set(points(found.front)) == plain_front(points(everything(SIZES, model, limit, pins)))
+    rows = enumerate_grid(SIZES, pins)
+    model = Toy(rows)
+    found = search(rows, model, limit, 3)
+    assert set(points(found.front)) == plain_front(points(everything(rows, model, limit)))
     assert len(set(points(found.front))) == len(points(found.front))
 
 
 @settings(max_examples=15)
 @given(limit=st.floats(5, 200), top=st.integers(1, 40), ties=st.booleans(), loose=st.floats(0.1, 0.8))
 def test_pruning_changes_nothing(limit, top, ties, loose):
-    model = Toy(loose, ties)
-    found = search(enumerate_grid(SPACE, {}), model, limit, top)
-    every = points(everything(SPACE, model, limit))
+    rows = enumerate_grid(SPACE, {})
+    model = Toy(rows, loose, ties)
+    found = search(rows, model, limit, top)
+    every = points(everything(rows, model, limit))
     assert points(found.best) == sorted(every)[:top]
     assert found.timed <= len(every)
     assert {each[:2] for each in points(found.front)} == {each[:2] for each in _staircase(every)}
@@ -111,14 +117,15 @@ def test_pruning_changes_nothing(limit, top, ties, loose):
 
 def _staircase(found: list[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
     kept: list[tuple[float, float, float]] = []
-    for each in sorted(found):
+    for each in sorted(each for each in found if each[0] <= SLOWEST * min(found)[0]):
         if not kept or each[1] < kept[-1][1]:
             kept.append(each)
     return kept
 
 
 def test_nothing_fits():
-    found = search(enumerate_grid(SPACE, {}), Toy(), 4.0, 3)
+    rows = enumerate_grid(SPACE, {})
+    found = search(rows, Toy(rows), 1.0, 3)
     assert found.best is None
     assert found.front is None
     assert (found.fit, found.timed) == (0, 0)
@@ -126,14 +133,16 @@ def test_nothing_fits():
 
 def test_progress_rises_to_the_end():
     seen: list[float] = []
-    search(enumerate_grid(SPACE, {}), Toy(), 1e9, 3, seen.append)
+    rows = enumerate_grid(SPACE, {})
+    search(rows, Toy(rows), 1e9, 3, seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == 1
 
 
 def test_fewer_than_asked_for():
     pins = {"tp": (8,), "pp": (1,), "cp": (2,), "zero": (0,), "sp": (True,), "micro_batch": (1, 2)}
-    found = search(enumerate_grid(SPACE, pins), Toy(), 1e9, 50)
+    rows = enumerate_grid(SPACE, pins)
+    found = search(rows, Toy(rows), 1e9, 50)
     assert len(found.best) == found.legal == found.fit == 6
 
 
