@@ -14,7 +14,7 @@ from suanli.nouns.measures import Peak
 from suanli.nouns.plans import Counts, Difference, FrontPoint, Lever, PlannedLayout
 from suanli.nouns.profile import StackProfile
 from suanli.nouns.stack import Stack
-from suanli.nouns.workload import Workload
+from suanli.nouns.workload import RECOMPUTE, Workload
 from suanli.plan.advice import advise, lever_of, ordered
 from suanli.plan.difference import difference
 from suanli.plan.enumerate import Enumeration, enumerate_grid
@@ -139,16 +139,20 @@ def _search(
 ) -> tuple[Enumeration, Any]:
     """The enumeration and what was found in it. Raises InputError where nothing is legal or fits."""
     books = _books(question)
-    pins = dict(pins)
-    if question.stack.flash and question.stack.selective == "scores":
-        pins.setdefault("recompute", ("none", "full"))  # with fused attention the third is the first
-    found = enumerate_grid(space, pins, books.keep(question.limit_bytes))
+    axes = _policies(question) | pins
+    found = enumerate_grid(space, axes, books.keep(question.limit_bytes))
     if not found.legal:
         raise _nothing(question, space, pins, found)
     result = search(found, Prices(books, found), question.limit_bytes, top, progress)
     if result.best is None:
         raise _nothing(question, space, pins, found)
     return found, result
+
+
+def _policies(question: Question) -> Pins:
+    """Recompute policies that differ: with fused attention there are no scores to make again."""
+    same = question.stack.flash and question.stack.selective == "scores"
+    return {"recompute": tuple(each for each in RECOMPUTE if each != "selective")} if same else {}
 
 
 def _nothing(question: Question, space: Space, pins: Pins, found: Enumeration) -> Exception:
