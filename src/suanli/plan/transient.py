@@ -41,8 +41,9 @@ def _is_by_op(model: Model, policy: Policy) -> bool:
 
 def _left(model: Model, policy: Policy, found: Kept) -> Any:
     """What a policy leaves of a block, results of products apart."""
-    names = {"selective": "attention" if _is_by_op(model, policy) else "scores"}
-    return found.policy(names.get(policy.recompute, policy.recompute), model.stack.flash)
+    selective = {"matmuls": "attention"}.get(model.stack.selective, model.stack.selective)
+    name = selective if policy.recompute == "selective" else policy.recompute
+    return found.policy(name, model.stack.flash)
 
 
 def working_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...], blocks: list[Kept]) -> Any:
