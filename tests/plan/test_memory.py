@@ -16,7 +16,7 @@ from suanli.nouns.layout import Layout
 from suanli.nouns.workload import Workload
 from suanli.plan.memory import memory_estimate, stage_memory
 from suanli.plan.pipeline import stages_of
-from suanli.plan.planned import Policy, model_of
+from suanli.plan.planned import Policy, Rank, model_of
 from suanli.plan.sharding import Degrees, degrees_of
 from suanli.readers.hf import read_hf_config
 from suanli.readers.model import read_model
@@ -58,7 +58,7 @@ def test_figure_1(
         planned = replace(planned, parts=replace(planned.parts, before=(), after=()))  # the figure has layers only
         policy = Policy(recompute=layout.recompute, copied=layout.pp > 1)
         chunks = stages_of(planned.parts, layout, 5 * layout.pp)[0]
-        found = stage_memory(planned, degrees_of(layout), policy, 0, chunks)
+        found = stage_memory(Rank(planned, degrees_of(layout)), policy, 0, chunks)
         assert found.activations / GIB == expected
         weights = 12 * arch.shape.num_layers * arch.shape.hidden**2 // (8 * layout.pp)  # type: ignore[union-attr]
         assert 18 * weights / GIB == states
@@ -316,7 +316,7 @@ def one(name: str, layout: Layout, micro_batches: int, stage: int = 0) -> StageM
     model = MODELS[name]
     policy = Policy(recompute=layout.recompute, copied=layout.pp > 1, micro_batches=micro_batches)
     chunks = stages_of(model.parts, layout, micro_batches)[stage]
-    return stage_memory(model, degrees_of(layout, vocab_multiple=128), policy, stage, chunks)
+    return stage_memory(Rank(model, degrees_of(layout, vocab_multiple=128)), policy, stage, chunks)
 
 
 LAYOUTS = st.builds(
@@ -372,8 +372,8 @@ def test_arrays_are_scalars(data: st.DataObject, name: str, recompute: str, pp: 
     def at(micro_batches: object, **degrees: object) -> list[StageMemory]:
         policy = Policy(recompute=recompute, copied=pp > 1, micro_batches=micro_batches)
         stages = stages_of(model.parts, layout, micro_batches)
-        every = Degrees(**degrees, vocab_multiple=128)  # type: ignore[arg-type]
-        return [stage_memory(model, every, policy, number, chunks) for number, chunks in enumerate(stages)]
+        rank = Rank(model, Degrees(**degrees, vocab_multiple=128))  # type: ignore[arg-type]
+        return [stage_memory(rank, policy, number, chunks) for number, chunks in enumerate(stages)]
 
     grid = at(batches, tp=tp, cp=cp, dp=dp, ep=ep, sp=sp, zero=zero, micro_batch=micro_batch)
     for place, each in enumerate(rows):

@@ -9,15 +9,15 @@ from suanli.formulas.parallel import larger, rank_part
 from suanli.nouns.layers import Experts, Linear
 from suanli.plan.pieces import VOCAB, Piece
 from suanli.plan.pipeline import Chunk
-from suanli.plan.planned import Model, Policy
-from suanli.plan.sharding import Degrees, Kept, kept, rank_leaf, rank_positions
-from suanli.plan.states import largest_block
+from suanli.plan.planned import Model, Policy, Rank
+from suanli.plan.sharding import Degrees, Kept, rank_leaf, rank_positions
 
 
-def chunk_bytes(model: Model, at: Degrees, policy: Policy, chunk: Chunk, blocks: list[Kept]) -> Any:
+def chunk_bytes(rank: Rank, policy: Policy, chunk: Chunk) -> Any:
     """What one micro-batch leaves in a chunk."""
+    model = rank.model
     total: Any = 0
-    for kind, found in enumerate(blocks):
+    for kind, found in enumerate(rank.blocks):
         count, again = chunk.blocks[kind], chunk.recomputed[kind] if policy.recompute == "full" else 0
         total = total + again * _left(model, policy, found) if again else total
         rest = "none" if policy.recompute == "full" else policy.recompute
@@ -26,11 +26,11 @@ def chunk_bytes(model: Model, at: Degrees, policy: Policy, chunk: Chunk, blocks:
         total = total + (count - again) * _left(model, plain, found)
         total = total + known * found.products if _is_by_op(model, plain) else total
     if model.stack.keeps_outputs and policy.copied and not chunk.last:
-        total = total + boundary_bytes(model, at)
+        total = total + boundary_bytes(rank)
     outside = "none" if policy.recompute == "none" else "scores"
-    for here, pieces in ((chunk.first, model.parts.before), (chunk.last, model.parts.after)):
+    for here, found in zip((chunk.first, chunk.last), rank.outside, strict=True):
         if here:
-            total = total + kept(pieces, model.positions, at, model.storage).policy(outside, model.stack.flash)
+            total = total + found.policy(outside, model.stack.flash)
     return total
 
 
@@ -46,20 +46,20 @@ def _left(model: Model, policy: Policy, found: Kept) -> Any:
     return found.policy(name, model.stack.flash)
 
 
-def working_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...], blocks: list[Kept]) -> Any:
+def working_bytes(rank: Rank, policy: Policy, chunks: tuple[Chunk, ...]) -> Any:
     """What the backward of one block makes: what recompute makes again, gradients of its widest leaf, and from ZeRO-2
     on its weights' gradients before they are scattered."""
-    most: Any = 0
-    for kind, found in enumerate(blocks):
+    model, most = rank.model, 0
+    for kind, found in enumerate(rank.blocks):
         if any(chunk.blocks[kind] for chunk in chunks):
             again = found.policy("none", model.stack.flash) - _left(model, policy, found)
             most = larger(most, again + found.widest)
-    return most + (at.zero >= 2) * model.size * largest_block(model, at)
+    return most + (rank.at.zero >= 2) * model.size * rank.largest_block
 
 
-def loss_bytes(model: Model, at: Degrees) -> Any:
+def loss_bytes(rank: Rank) -> Any:
     """At the loss: logits, what the cross-entropy makes of them, and the gradient of the head's matrix."""
-    total: Any = 0
+    model, at, total = rank.model, rank.at, 0
     for piece in model.parts.after:
         if piece.cut == VOCAB and isinstance(piece.layer, Linear):
             leaf = rank_leaf(piece, at)
@@ -72,15 +72,15 @@ def loss_bytes(model: Model, at: Degrees) -> Any:
 # --- buffers ------------------------------------------------------------------------------------------------------
 
 
-def buffer_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...]) -> Any:
+def buffer_bytes(rank: Rank, policy: Policy, chunks: tuple[Chunk, ...]) -> Any:
     """Placeholders, buckets, the gathered input under SP, all-to-all and pipeline boundaries."""
-    stack, size = model.stack, model.size
+    model, at, stack, size = rank.model, rank.at, rank.model.stack, rank.model.size
     total: Any = stack.bucket_elements * size
     if stack.weight_placeholders:
         total = total + size * _matrix_shapes(model, at, chunks)
     total = total + at.sp * rank_part(_edge_positions(model, at), at.cp) * _width(model) * size
     if policy.copied:  # an activation and a gradient on their way in, and as many on their way out
-        total = total + 2 * 2 * boundary_bytes(model, at)
+        total = total + 2 * 2 * boundary_bytes(rank)
     experts = [piece for block in model.parts.blocks for piece in block.pieces if isinstance(piece.layer, Experts)]
     if experts:
         layer = experts[0].layer
@@ -89,8 +89,9 @@ def buffer_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk,
     return total
 
 
-def boundary_bytes(model: Model, at: Degrees) -> Any:
+def boundary_bytes(rank: Rank) -> Any:
     """What one micro-batch hands from stage to stage."""
+    model, at = rank.model, rank.at
     return rank_part(_edge_positions(model, at), at.outer_cut) * _width(model) * model.size
 
 
