@@ -178,10 +178,14 @@ def test_what_cannot_be_cut_is_told_together() -> None:
         check_layout(parts, Layout(tp=3, cp=5, dp=2, ep=2), 2048)
     assert [fault.sentence() for fault in problem.value.faults] == [
         "attention heads cannot be cut evenly in --tp; got 32 attention heads over 3; expected a divisor of 32.",
+        "key and value heads cannot be cut or copied evenly in --tp; got 8 heads over 3; "
+        "expected a divisor or a multiple of 8.",
         "a sequence cannot be cut evenly in --cp; got 2,048 positions over 5; expected a divisor of the length.",
         "the model has no experts to spread in --ep; got 2; expected 1.",
     ]
     check_layout(parts, Layout(tp=8, cp=4, dp=2), 2048)
+    with pytest.raises(InputError, match="key and value heads cannot be cut or copied evenly"):
+        check_layout(parts_of(read_model("phi-4")), Layout(tp=4), 2048)  # 40 heads, 10 of keys
     with pytest.raises(InputError, match="experts cannot be cut evenly"):
         check_layout(parts_of(read_model("mixtral-8x7b")), Layout(dp=6, ep=3), 2048)
 

@@ -43,17 +43,13 @@ def memory_estimate(
     policy = Policy(
         recompute=layout.recompute, offload=layout.offload, copied=layout.pp > 1, micro_batches=micro_batches
     )
-    assumed = (
-        [f"expert ranks differ by a factor of {imbalance:g} at most"]
-        if any(isinstance(piece.layer, Experts) for block in model.parts.blocks for piece in block.pieces)
-        else []
-    )
+    mixed = any(isinstance(piece.layer, Experts) for block in model.parts.blocks for piece in block.pieces)
     return MemoryEstimate(
         layout=layout.short,
         stack=stack.name,
         stages=tuple(stage_memory(rank, policy, stage, chunks) for stage, chunks in enumerate(stages)),
         capacity=capacity,
-        assumed=tuple(assumed),
+        assumed=(f"the busiest expert rank has {imbalance:g} times the mean of tokens",) if mixed else (),
         reasons={} if capacity is not None else dict.fromkeys(("fits", "margin"), "no device, hence no capacity"),
     )
 

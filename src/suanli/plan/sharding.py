@@ -88,6 +88,9 @@ def check_layout(parts: Parts, layout: Layout, seq: int) -> None:
         for size in sorted(size for size in sizes if size % ranks):
             faults.add(code="not_divisible", message=f"{what} cannot be cut evenly", where=f"--{name}",
                        got=f"{size} {what} over {ranks}", expected=f"a divisor of {size}")  # fmt: skip
+    for groups in sorted({p.groups for p in pieces if p.groups and p.groups % layout.tp and layout.tp % p.groups}):
+        faults.add(code="not_divisible", message="key and value heads cannot be cut or copied evenly", where="--tp",
+                   got=f"{groups} heads over {layout.tp}", expected=f"a divisor or a multiple of {groups}")  # fmt: skip
     if seq % layout.cp:
         faults.add(code="not_divisible", message="a sequence cannot be cut evenly", where="--cp",
                    got=f"{seq:,} positions over {layout.cp}", expected="a divisor of the length")  # fmt: skip
@@ -217,12 +220,8 @@ def kept(pieces: Iterable[Piece], positions: Positions, at: Degrees, how: Storag
     for piece in pieces:
         times = piece.placed.times // copies
         one = _kept_of(piece, positions, at, how)
-        again = (
-            piece.layer.in_features in normed
-            if isinstance(piece.layer, Linear) and piece.cut != ROW
-            else (piece.cut == ROW and isinstance(before, Elementwise))
-        )
-        one = replace(one, light=0 if again else one.light)
+        if isinstance(piece.layer, Linear) and _made_again(piece, before, normed):
+            one = replace(one, light=0)
         normed |= {piece.layer.dim} if isinstance(piece.layer, Norm) else set()
         before = piece.layer
         if kept_elements(piece.layer) and not entered:  # the block's input
@@ -234,6 +233,11 @@ def kept(pieces: Iterable[Piece], positions: Positions, at: Degrees, how: Storag
         sums = {name: getattr(total, name) + times * getattr(one, name) for name in _SUMMED}
         total = Kept(**sums, widest=larger(total.widest, one.widest))
     return total
+
+
+def _made_again(piece: Piece, before: Layer | None, normed: set[int]) -> bool:
+    """Whether a linear's input is cheap to make: a norm of this width came before, or just now a gate."""
+    return isinstance(before, Elementwise) if piece.cut == ROW else piece.layer.in_features in normed
 
 
 def _kept_of(piece: Piece, positions: Positions, at: Degrees, how: Storage) -> Kept:

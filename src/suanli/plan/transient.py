@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from suanli.formulas.parallel import larger, rank_part
@@ -15,35 +14,28 @@ from suanli.plan.sharding import Degrees, Kept, rank_leaf, rank_positions
 
 def chunk_bytes(rank: Rank, policy: Policy, chunk: Chunk) -> Any:
     """What one micro-batch leaves in a chunk."""
-    model = rank.model
+    stack, full = rank.model.stack, policy.recompute == "full"
+    rest = "none" if full else policy.recompute  # of the blocks that full recompute does not make again
     total: Any = 0
     for kind, found in enumerate(rank.blocks):
-        count, again = chunk.blocks[kind], chunk.recomputed[kind] if policy.recompute == "full" else 0
-        total = total + again * _left(model, policy, found) if again else total
-        rest = "none" if policy.recompute == "full" else policy.recompute
-        plain = replace(policy, recompute=rest)
-        known = chunk.tail[kind] if model.workload.dtype in model.stack.opaque_dtypes else count
-        total = total + (count - again) * _left(model, plain, found)
-        total = total + known * found.products if _is_by_op(model, plain) else total
-    if model.stack.keeps_outputs and policy.copied and not chunk.last:
+        again = chunk.recomputed[kind] if full else 0
+        total = total + again * _left(rank.model, "full", found)
+        total = total + (chunk.blocks[kind] - again) * _left(rank.model, rest, found)
+        if rest == "selective" and stack.selective == "matmuls":
+            known = chunk.tail if rank.model.workload.dtype in stack.opaque_dtypes else chunk.blocks
+            total = total + known[kind] * found.products
+    if stack.keeps_outputs and policy.copied and not chunk.last:
         total = total + boundary_bytes(rank)
     outside = "none" if policy.recompute == "none" else "scores"
     for here, found in zip((chunk.first, chunk.last), rank.outside, strict=True):
-        if here:
-            total = total + found.policy(outside, model.stack.flash)
+        total = total + found.policy(outside, stack.flash) * here
     return total
 
 
-def _is_by_op(model: Model, policy: Policy) -> bool:
-    """Whether selective recompute keeps every second product."""
-    return policy.recompute == "selective" and model.stack.selective == "matmuls"
-
-
-def _left(model: Model, policy: Policy, found: Kept) -> Any:
+def _left(model: Model, recompute: str, found: Kept) -> Any:
     """What a policy leaves of a block, results of products apart."""
     selective = {"matmuls": "attention"}.get(model.stack.selective, model.stack.selective)
-    name = selective if policy.recompute == "selective" else policy.recompute
-    return found.policy(name, model.stack.flash)
+    return found.policy(selective if recompute == "selective" else recompute, model.stack.flash)
 
 
 def working_bytes(rank: Rank, policy: Policy, chunks: tuple[Chunk, ...]) -> Any:
@@ -52,7 +44,7 @@ def working_bytes(rank: Rank, policy: Policy, chunks: tuple[Chunk, ...]) -> Any:
     model, most = rank.model, 0
     for kind, found in enumerate(rank.blocks):
         if any(chunk.blocks[kind] for chunk in chunks):
-            again = found.policy("none", model.stack.flash) - _left(model, policy, found)
+            again = found.policy("none", model.stack.flash) - _left(model, policy.recompute, found)
             most = larger(most, again + found.widest)
     return most + (rank.at.zero >= 2) * model.size * rank.largest_block
 
