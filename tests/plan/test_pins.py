@@ -39,8 +39,8 @@ def test_pins_mean(given, expected):
 WRONG = {
     "tp=7": "tp cannot be so in --pin tp; got 7: 128 heads cannot be cut into 7; expected a possible value; "
     "nearest: 4, 8.",
-    "pp=128": "pp cannot be so in --pin pp; got 128: 126 layers are fewer than 128 stages; expected a possible value; "
-    "nearest: 32, 64.",
+    "pp=256": "pp cannot be so in --pin pp; got 256: 126 layers are too few for 256 stages; expected a possible value; "
+    "nearest: 64, 128.",
     "cp=3": "cp cannot be so in --pin cp; got 3: 8,192 positions cannot be cut into 2 · 3 equal pieces; "
     "expected a possible value; nearest: 2, 4.",
     "ep=8": "ep cannot be so in --pin ep; got 8: the model has no routed experts; expected a possible value; "
@@ -70,7 +70,7 @@ def test_a_pin_that_cannot_be_says_why_and_what_can(given, message):
 
 def test_all_pins_that_cannot_be_are_named_together():
     with pytest.raises(InputError) as caught:
-        read_pins("tp=7,pp=128,ep=3", SPACE)
+        read_pins("tp=7,pp=256,ep=3", SPACE)
     assert [fault.where for fault in caught.value.faults] == ["--pin tp", "--pin pp", "--pin ep"]
 
 

@@ -28,6 +28,11 @@ class Cuts:
     experts: tuple[int, ...] = ()
     expert_widths: tuple[int, ...] = ()
 
+    @property
+    def most_chunks(self) -> int:
+        """Stages there can be: the first and the last may hold no layer, having the embedding and the head."""
+        return self.layers + 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
@@ -84,7 +89,7 @@ def possible(space: Space, axis: str) -> tuple[Any, ...]:
         "sp": (False, True),
         "schedule": SCHEDULES,
     }
-    return fixed[axis] if axis in fixed else tuple(range(1, space.cuts.layers + 1))
+    return fixed[axis] if axis in fixed else tuple(range(1, space.cuts.most_chunks + 1))
 
 
 def reason_against(space: Space, axis: str, value: int) -> str | None:
@@ -113,7 +118,7 @@ def _tp(space: Space, value: int) -> str | None:
 
 def _pp(space: Space, value: int) -> str | None:
     layers = space.cuts.layers
-    return f"{layers:,} layers are fewer than {value:,} stages" if value > layers else None
+    return f"{layers:,} layers are too few for {value:,} stages" if value > space.cuts.most_chunks else None
 
 
 def _cp(space: Space, value: int) -> str | None:

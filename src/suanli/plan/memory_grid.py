@@ -19,8 +19,8 @@ from suanli.nouns.workload import RECOMPUTE
 from suanli.plan.grid_keys import SHARED, Keys, unique_codes
 from suanli.plan.memory import peak_bytes, reserve_bytes
 from suanli.plan.pipeline import Chunk, chunks_of, stages_of
-from suanli.plan.planned import Model, Policy
-from suanli.plan.sharding import Degrees, Held, kept
+from suanli.plan.planned import Model, Policy, Rank
+from suanli.plan.sharding import Degrees, Held
 from suanli.plan.states import held_params, held_states
 from suanli.plan.transient import buffer_bytes, chunk_bytes, loss_bytes, working_bytes
 
@@ -63,12 +63,9 @@ class GridMemory:
         self.shared, self.held = Keys(rows, SHARED), Keys(rows, HELD)
         self.micro_batches, self.count = np.unique(global_batch / (rows.dp * rows.micro_batch), return_inverse=True)
         self.at = self._degrees(rows.take(self.shared.first), zero=0)
-        self.kept = [
-            kept(block.pieces, model.positions, self.at, model.storage, len(block.layers))
-            for block in model.parts.blocks
-        ]
+        self.rank = Rank(model, self.at)
         self.share = self._shares()
-        self.loss = self._full(loss_bytes(model, self.at))
+        self.loss = self._full(loss_bytes(self.rank))
 
     def _degrees(self, grid: Grid, zero: Any = None) -> Degrees:
         return degrees_of_grid(grid, self.model.stack.vocab_multiple, self.imbalance, zero)
@@ -91,9 +88,7 @@ class GridMemory:
 
         def left(chunk: Chunk, copied: bool = False) -> Array:
             policies = [Policy(recompute=name, copied=copied) for name in RECOMPUTE]
-            return np.stack(
-                [self._full(chunk_bytes(self.model, self.at, policy, chunk, self.kept)) for policy in policies]
-            )
+            return np.stack([self._full(chunk_bytes(self.rank, policy, chunk)) for policy in policies])
 
         plain = [left(self._chunk(kind)) for kind in range(self.kinds)]
         wide = [left(self._chunk(kind, tail=True)) for kind in range(self.kinds)]
@@ -111,15 +106,15 @@ class GridMemory:
         chunks = tuple(self._chunk(kind) for kind, here in enumerate(present) if here)
         found = np.empty((len(ZERO), len(RECOMPUTE), len(self.at.tp)))
         for stage in ZERO:
-            at = replace(self.at, zero=stage)
+            rank = Rank(self.model, replace(self.at, zero=stage))
             for place, name in enumerate(RECOMPUTE):
-                found[stage, place] = working_bytes(self.model, at, Policy(recompute=name), chunks, self.kept)
+                found[stage, place] = working_bytes(rank, Policy(recompute=name), chunks)
         return found
 
     @functools.lru_cache(maxsize=256)  # noqa: B019
     def _buffers(self, present: tuple[bool, ...], copied: bool) -> Array:
         chunks = tuple(self._chunk(kind) for kind, here in enumerate(present) if here)
-        return self._full(buffer_bytes(self.model, self.at, Policy(copied=copied), chunks))
+        return self._full(buffer_bytes(self.rank, Policy(copied=copied), chunks))
 
     # --- states ---------------------------------------------------------------------------------------------------
 
@@ -140,21 +135,21 @@ class GridMemory:
         """
         import numpy as np  # noqa: PLC0415
 
-        at = self._degrees(grid)
+        rank = Rank(self.model, self._degrees(grid))
         parts = self.model.parts
         blocks = np.array([counts for counts, _, _ in stages]).T
         policy = Policy(copied=True)
         total = Held()
         for kind in range(len(parts.blocks)):
-            total += _times(held_params(self.model, at, policy, (self._chunk(kind),)), blocks[kind])
+            total += _times(held_params(rank, policy, (self._chunk(kind),)), blocks[kind])
         first, last = (np.array([stage[place] for stage in stages]) for place in (1, 2))
         whole = first & last  # one rank is both ends: a tied table is there once
         for kept_here, chunk in (
             (first & ~last, self._chunk(first=True)), (last & ~first, self._chunk(last=True)),
             (whole, self._chunk(first=True, last=True)),
         ):  # fmt: skip
-            total += _times(held_params(self.model, at, policy, (chunk,)), kept_here)
-        found = held_states(self.model, at, policy, total)
+            total += _times(held_params(rank, policy, (chunk,)), kept_here)
+        found = held_states(rank, policy, total)
         return {"fixed": found["weights"] + found["optimizer"], "gradients": found["gradients"],
                 "stepping": found["stepping"]}  # fmt: skip
 
@@ -296,7 +291,7 @@ def states_floor(model: Model, grid: Grid, imbalance: float = 1) -> Array:
     none = (0,) * len(model.parts.blocks)
     every = tuple(len(block.layers) for block in model.parts.blocks)
     whole = Chunk(blocks=every, recomputed=none, tail=none, in_flight=1, first=True, last=True)
-    at = degrees_of_grid(grid, model.stack.vocab_multiple, imbalance)
-    held = _times(held_params(model, at, Policy(), (whole,)), 1 / grid.pp)
-    found = held_states(model, at, Policy(), held)
+    rank = Rank(model, degrees_of_grid(grid, model.stack.vocab_multiple, imbalance))
+    held = _times(held_params(rank, Policy(), (whole,)), 1 / grid.pp)
+    found = held_states(rank, Policy(), held)
     return found["weights"] + found["gradients"] + found["optimizer"]
