@@ -109,9 +109,7 @@ def observe_run(run: PublishedRun) -> Observation | None:
 
 
 @cache
-def _decoder(
-    hidden: int, layers: int, heads: int, kv_heads: int, ffn: int, vocab: int, gated: bool, seq: int
-) -> Arch:
+def _decoder(hidden: int, layers: int, heads: int, kv_heads: int, ffn: int, vocab: int, gated: bool, seq: int) -> Arch:
     """A GPT (biases, learned positions, tied head) where the MLP is not gated, else a Llama."""
     values = {
         "num_layers": layers, "hidden": hidden, "heads": heads, "kv_heads": kv_heads, "ffn": ffn, "vocab": vocab,

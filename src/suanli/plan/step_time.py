@@ -13,10 +13,10 @@ from typing import Any
 from suanli.nouns.arch import Arch
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
-from suanli.nouns.profile import Profile, Traits
+from suanli.nouns.profile import Traits
 from suanli.nouns.workload import RECOMPUTE, Workload
-from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
 from suanli.plan import columns as c
+from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
 from suanli.plan.comm_time import data_times, send_time
 from suanli.plan.compute_time import Local, block_time
 from suanli.plan.pieces import EXPERTS, Parts, Piece, parts_of
@@ -25,6 +25,8 @@ from suanli.plan.stage_time import Stages, bubble_share, stages
 
 Array = Any
 _SELECTIVE, _FULL = RECOMPUTE.index("selective"), RECOMPUTE.index("full")
+_DUALPIPE = SCHEDULES.index("dualpipe")
+_NOTHING = 1e-30  # keeps 0/0 out where nothing is exchanged
 _SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
 _EXPERT_KEYS = ("tp", "cp", "ep", "etp", "micro_batch", "sp")
 
@@ -64,6 +66,7 @@ class Features:
     pp: Array
     vpp: Array
     overlaps: Array
+    paired: Array
 
 
 def features(job: Job, grid: Grid, global_batch: Array) -> Features:
@@ -73,11 +76,22 @@ def features(job: Job, grid: Grid, global_batch: Array) -> Features:
     held = stages(job.parts, grid, times, params)
     data, gather, scatter = data_times(job, grid, held.dense, held.expert)
     return Features(
-        stages=held, micro_batches=global_batch / (grid.dp * grid.micro_batch), bubble=bubble_share(grid),
-        full=_full(job, grid), selective=(grid.recompute == _SELECTIVE) * 1.0, zero3=(grid.zero == 3) * 1.0, send=send_time(job, grid, _width(job.parts)), data=data, gather=gather,
-        scatter=scatter, optimizer=_optimizer(job, grid, held), pp=grid.pp, vpp=grid.vpp,
+        stages=held,
+        micro_batches=global_batch / (grid.dp * grid.micro_batch),
+        bubble=bubble_share(grid),
+        full=_full(job, grid),
+        selective=(grid.recompute == _SELECTIVE) * 1.0,
+        zero3=(grid.zero == 3) * 1.0,
+        send=send_time(job, grid, _width(job.parts)),
+        data=data,
+        gather=gather,
+        scatter=scatter,
+        optimizer=_optimizer(job, grid, held),
+        pp=grid.pp,
+        vpp=grid.vpp,
         overlaps=int(job.traits.overlaps_data) + 0 * grid.pp,
-    )  # fmt: skip
+        paired=(grid.schedule == _DUALPIPE) * 1.0,
+    )
 
 
 def _width(parts: Parts) -> int:
@@ -133,18 +147,19 @@ def _full(job: Job, grid: Grid) -> Array:
 
 # --- the account --------------------------------------------------------------------------------------------------
 
+
 def joined(first: Array, second: Array) -> Array:
     """Time of two activities side by side."""
     import numpy as np  # noqa: PLC0415
 
     slow, fast = np.maximum(first, second), np.minimum(first, second)
-    return slow * (1 + (fast / np.maximum(slow, 1e-30)) ** _SHARPNESS) ** (1 / _SHARPNESS)
+    return slow * (1 + (fast / np.maximum(slow, _NOTHING)) ** _SHARPNESS) ** (1 / _SHARPNESS)
 
 
 def account(features: Features, profile: Any) -> dict[str, Array]:
     """Entry → seconds [layout]; their sum is the step. `profile` holds numbers, or arrays with one for each layout."""
-    micro = _micro(features, features.stages.slowest, profile)
-    other = _micro(features, features.stages.others, profile)
+    micro = _micro(features, features.stages.slowest, profile, 1)
+    other = _micro(features, features.stages.others, profile, features.pp - 1)
     times = features.micro_batches
     found = {entry: seconds * times for entry, seconds in micro.items()}
     hops = 2 * features.send
@@ -156,15 +171,15 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
     return found
 
 
-def _micro(features: Features, work: Array, profile: Any) -> dict[str, Array]:
-    """Entries of one micro-batch on the stages whose work is given."""
+def _micro(features: Features, work: Array, profile: Any, stages: Array) -> dict[str, Array]:
+    """Entries of one micro-batch on the `stages` stages whose work is given together."""
     forward, backward, again = work
-    exchange = profile.expert_exposed * profile.imbalance
     factors = {
         c.MATMUL: profile.matmul, c.ATTENTION: profile.attention, c.MEMORY: profile.memory,
         c.EXPERTS: profile.experts * profile.imbalance, c.TENSOR: profile.tensor_exposed,
-        c.ACROSS: profile.tensor_exposed * profile.network, c.CONTEXT: profile.context_exposed, c.EXCHANGE: exchange,
+        c.ACROSS: profile.tensor_exposed * profile.network, c.CONTEXT: profile.context_exposed,
     }  # fmt: skip
+    factors[c.EXCHANGE] = _exchange(features, factors, forward + backward, profile)
     found = {name: factors[at] * (forward[at] + backward[at]) for at, name in ENTRIES.items()}
     passes = {"f": forward, "b": backward, "r": features.full * forward + features.selective * again}
     busy = {key: sum(factors[at] * each[at] for at in ENTRIES) for key, each in passes.items()}
@@ -172,11 +187,31 @@ def _micro(features: Features, work: Array, profile: Any) -> dict[str, Array]:
     host = {key: profile.launch_s * each[LAUNCHES] + profile.span_s * each[SPANS] for key, each in passes.items()}
     launched = {key: joined(busy[key], host[key]) for key in passes}
     found["launch"] = sum(launched[key] - busy[key] for key in passes)
-    gather, scatter = features.gather * profile.gather, features.scatter * profile.gather
-    hidden = joined(launched["f"], gather) - launched["f"]
-    hidden = hidden + joined(launched["b"] + launched["r"], gather + scatter) - launched["b"] - launched["r"]
-    found["weight gathers"] = hidden * features.zero3
+    gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
+    back = launched["b"] + launched["r"]
+    waits = _beside(launched["f"], gather, profile) + _beside(back, gather + scatter, profile)
+    found["weight gathers"] = waits * features.zero3
     return found
+
+
+def _beside(busy: Array, travel: Array, profile: Any) -> Array:
+    """What gathers and scatters add to the kernels they run beside: a share is never hidden, the rest where it can."""
+    import numpy as np  # noqa: PLC0415
+
+    hidden = np.maximum(0, 1 - profile.data_exposed)
+    return joined(busy, travel * hidden) + travel * (1 - hidden) - busy
+
+
+def _exchange(features: Features, factors: Mapping[int, Array], work: Array, profile: Any) -> Array:
+    """What of the exchange over ep is exposed: the stack's share; under DualPipe, which runs it beside the kernels of
+    another micro-batch, what these do not hide.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    whole = work[c.EXCHANGE] * profile.imbalance
+    beside = sum(factor * work[at] for at, factor in factors.items())
+    paired = (joined(beside, whole) - beside) / np.maximum(work[c.EXCHANGE], _NOTHING)
+    return np.where(features.paired > 0, paired, profile.expert_exposed * profile.imbalance)
 
 
 def _exposed(features: Features, micro: Mapping[str, Array], profile: Any) -> Array:
@@ -184,6 +219,6 @@ def _exposed(features: Features, micro: Mapping[str, Array], profile: Any) -> Ar
     import numpy as np  # noqa: PLC0415
 
     whole = features.data * profile.network
-    window = sum(micro.values())
-    kept = whole * profile.data_exposed + np.maximum(0, whole * (1 - profile.data_exposed) - window)
+    hidden = np.maximum(0, 1 - profile.data_exposed)
+    kept = whole * (1 - hidden) + np.maximum(0, whole * hidden - sum(micro.values()))
     return np.where(features.overlaps > 0, kept, whole)
