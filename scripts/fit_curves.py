@@ -97,7 +97,7 @@ def folds_of(*columns: Array) -> Array:
 
 
 def rounded(values: Sequence[float]) -> tuple[float, ...]:
-    """Five significant digits and no traces of a bound, so that a file does not change with the last bit of a solver."""
+    """Five significant digits, no traces of a bound: a file does not change with the last bit of a solver."""
     return tuple(float(f"{value:.5g}") if abs(value) > 1e-6 else 0.0 for value in values)
 
 
