@@ -132,7 +132,7 @@ KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gpu", [gpu for gpu in GPUS if gpu != "l40s"])
 def test_collectives(shared: Path, gpu: str, kind: str) -> None:
-    """16-bit messages of 1 MiB and more inside a node: 10 % where links are of one kind, 13 % on Blackwell."""
+    """16-bit messages of 1 MiB and more inside a node: 10 %, and 11 % on Blackwell, whose protocols change by jumps."""
     curves = find_curves(GPUS[gpu])
     op = {"all_to_all": "alltoall"}.get(kind, kind)
     n, count, ms = rows(
@@ -143,8 +143,8 @@ def test_collectives(shared: Path, gpu: str, kind: str) -> None:
     node = fabric(name=gpu, gpus_per_node=8, link_bytes_per_s=LINKS.get(gpu, 900e9), nics_bytes_per_s=None)
     got = errors(curves.collective_s(kind, size[large], n[large] * 1.0, node), ms[large] * 1e-3)
     blackwell = gpu.startswith(("b", "gb"))
-    assert got.mean() <= (0.13 if blackwell else 0.10)
-    assert curves.file.collectives[kind].fit.mape_held_out <= (0.13 if blackwell else 0.10)
+    assert got.mean() <= (0.11 if blackwell else 0.10)
+    assert curves.file.collectives[kind].fit.mape_held_out <= (0.11 if blackwell else 0.10)
 
 
 def test_streaming_weights(shared: Path) -> None:

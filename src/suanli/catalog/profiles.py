@@ -108,15 +108,19 @@ def read_profiles(
             _check(values, Profile, f"{where}: {name}.{at}", faults)
         if not faults.faults:
             found[name] = replace(
-                facts[name], numbers=Profile(**entry["numbers"]), labels=labels, bias=entry["bias"],
-                half_width=entry["half_width"], rows=entry["rows"], devices=tuple(entry["devices"]), sources=tuple(entry["sources"]),
-                command=entry["command"], date=entry["date"],
-            )  # fmt: skip
+                facts[name],
+                numbers=Profile(**entry["numbers"]),
+                labels=labels,
+                devices=tuple(entry["devices"]),
+                sources=tuple(entry["sources"]),
+                **{key: entry[key] for key in ("half_width", "routed_half_width", "rows", "command", "date")},
+            )
     faults.raise_if_any()
     for name, other in likes.items():
         of = found[other]
         found[name] = replace(
-            facts[name], numbers=of.numbers, labels=of.labels, half_width=of.half_width * _WIDER, rows=0,
+            facts[name], numbers=of.numbers, labels=of.labels, half_width=of.half_width * _WIDER,
+            routed_half_width=of.routed_half_width * _WIDER, devices=of.devices, rows=0,
             sources=(f"no runs of its own: the numbers of {other}",), command=of.command, date=of.date,
         )  # fmt: skip
     return found

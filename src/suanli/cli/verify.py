@@ -10,7 +10,8 @@ from suanli import api
 from suanli.cli.options import Json, Output, Text, text_option
 from suanli.cli.run import run
 
-Only = Annotated[Text, text_option("--only", "articles, runs, models or predictions. Default: all of them.", metavar="SECTION")]
+_SECTIONS = "articles, runs, models or predictions. Default: all of them."
+Only = Annotated[Text, text_option("--only", _SECTIONS, metavar="SECTION")]
 Full = Annotated[bool, typer.Option("--all", help="Print every claim, not only those that do not simply hold.")]
 
 

@@ -47,7 +47,7 @@ class Profile:
     expert_exposed: float = _field("", "exchange over ep", 0.8, 0.5)
     send_exposed: float = _field("", "activations between stages, in the steady state", 0.5, 1.0)
     data_exposed: float = _field("", "gradients and weights over dp, where the stack overlaps them", 0.3, 1.0)
-    network: float = _field("", "collectives across nodes", 1.2, 0.25)
+    network: float = _field("", "collectives across nodes", 1.2, 0.15)
     gather: float = _field("", "weights and gradients of ZeRO 3", 1.5, 0.5)
     optimizer: float = _field("", "optimizer step against one pass over its states", 1.3, 0.5)
     imbalance: float = _field("", "the busiest expert rank's tokens over the mean; given, never fitted", 1.0)
@@ -69,6 +69,9 @@ def spreads() -> dict[str, float]:
     return {each.name: each.metadata["spread"] for each in fields(Profile) if each.metadata["spread"]}
 
 
+UNSEEN = math.log(1.5)  # a stack of which no run was seen: within a factor of 1.5, four times of five
+
+
 @dataclass(frozen=True, kw_only=True)
 class StackProfile:
     """A stack as shipped: its facts, its numbers, what differs by label (a device and dtype, a release), and how far
@@ -84,8 +87,10 @@ class StackProfile:
         default=(DEVICE_SPREADS,), hash=False, metadata={"doc": "what labels of each kind may shift, and how far"}
     )
     labels: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
-    bias: float = field(default=0.0, metadata={"doc": "mean logarithm of predicted over measured, held out"})
-    half_width: float = field(default=math.log(2), metadata={"doc": "of the 80 % interval of the logarithm"})
+    half_width: float = field(
+        default=UNSEEN, metadata={"doc": "of the 80 % interval of the logarithm, from runs left out of the fit"}
+    )
+    routed_half_width: float = field(default=UNSEEN, metadata={"doc": "the same for models with routed experts"})
     devices: tuple[str, ...] = field(default=(), metadata={"doc": "devices and dtypes it was fitted on"})
     rows: int = field(default=0, metadata={"doc": "runs fitted to"})
     sources: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from suanli.nouns.profile import Profile, StackProfile, spreads
+from suanli.nouns.profile import Profile, spreads
 from suanli.plan.stage_time import Stages
 from suanli.plan.step_time import Features, account
 
@@ -40,14 +40,16 @@ class Data:
 
 def take_features(features: Features, rows: Array) -> Features:
     """The features of some layouts."""
-    return _each(Features, (features,), lambda parts: parts[0][..., rows])
+    found: Features = _each(Features, (features,), lambda parts: parts[0][..., rows])
+    return found
 
 
 def join_features(parts: Sequence[Features]) -> Features:
     """Features of several grids, one after another."""
     import numpy as np  # noqa: PLC0415
 
-    return _each(Features, parts, lambda arrays: np.concatenate(arrays, axis=-1))
+    found: Features = _each(Features, parts, lambda arrays: np.concatenate(arrays, axis=-1))
+    return found
 
 
 def _each(kind: type, parts: Sequence[Any], make: Any) -> Any:
@@ -145,8 +147,14 @@ def fit(
     theta, damping = np.zeros(len(problem.widths)), 1e-3
     now = problem.logarithms(theta)
     cost = problem.cost(now, theta)
+    moving = np.ones(len(theta), dtype=bool)
     for _ in range(_STEPS):
-        slopes = np.stack([(problem.logarithms(theta + nudge) - now) / _NUDGE for nudge in np.eye(len(theta)) * _NUDGE])
+        slopes = np.zeros((len(theta), len(now)))
+        for place in np.flatnonzero(moving):
+            nudge = np.zeros(len(theta))
+            nudge[place] = _NUDGE
+            slopes[place] = (problem.logarithms(theta + nudge) - now) / _NUDGE
+        moving = np.abs(slopes).max(axis=1) > 0  # what these rows do not depend on stays as believed
         error = (now - problem.goal) / NOISE
         pull = data.weights / np.maximum(np.abs(error), 1.0) / NOISE**2
         normal = (slopes * pull) @ slopes.T + np.diag(problem.widths**-2.0)

@@ -66,9 +66,8 @@ def data_times(job: Any, grid: Grid, dense: Array, expert: Array) -> tuple[Array
         total["all"] = total["all"] + _group(job, "all_reduce", gradients, replicas, stride)
         total["scatter"] = total["scatter"] + _group(job, "reduce_scatter", gradients, shards, stride)
         total["gather"] = total["gather"] + _group(job, "all_gather", weights, shards, stride)
-        total["rest"] = total["rest"] + _group(
-            job, "all_reduce", gradients / shards, replicas / shards, stride * shards
-        )
+        copies = replicas / shards
+        total["rest"] = total["rest"] + _group(job, "all_reduce", gradients / shards, copies, stride * shards)
     sharded = total["rest"] + (total["scatter"] + total["gather"]) * (1 - zero3)
     return sharded + (total["all"] - sharded) * (grid.zero == 0), total["gather"] * zero3, total["scatter"] * zero3
 

@@ -17,8 +17,8 @@ from suanli.nouns.profile import Traits
 from suanli.plan.columns import ATTENTION, COLUMNS, LAUNCHES, MATMUL, MEMORY, PASSES
 from suanli.plan.columns import EXPERTS as EXPERT_MATMUL
 from suanli.plan.comm_time import exchange_tokens, reduce_tensor, ring_context
-from suanli.plan.sharding import Degrees, Positions, rank_leaf
 from suanli.plan.pieces import COLUMN, EXPERTS, HEADS, ROW, VOCAB, WHOLE, Piece
+from suanli.plan.sharding import Degrees, Positions, rank_leaf
 from suanli.work import layer_work
 
 Array = Any
@@ -121,7 +121,7 @@ def _linear(tally: Tally, group: list[Piece], at: Local) -> None:
     first = group[0]
     layer, cut, stream = first.layer, first.cut, first.placed.stream
     head = layer.role == "lm_head"
-    leaves = [rank_leaf(piece, at.degrees) for piece in group]
+    leaves: list[Any] = [rank_leaf(piece, at.degrees) for piece in group]
     m = at.tokens(stream) / (at.outside if cut == WHOLE else 1)
     n, k = sum(leaf.out_features for leaf in leaves), leaves[0].in_features
     dtype = "bf16" if head or layer.role == "router" else at.dtype
@@ -147,7 +147,7 @@ def _attention(tally: Tally, piece: Piece, at: Local) -> None:
         layer.keys or at.positions.sample.keys(layer.key_stream or stream),
     )
     batch = at.micro_batch * at.positions.sample.sequences(stream)
-    leaf = rank_leaf(piece, at.degrees)
+    leaf: Any = rank_leaf(piece, at.degrees)
     heads, kv_heads = leaf.heads, leaf.kv_heads
     reach = layer.window or layer.chunk
     causal = layer.mask == "causal" and layer.key_stream is None
@@ -185,7 +185,7 @@ def _experts(tally: Tally, piece: Piece, at: Local) -> None:
     """Routed tokens are spread over tp as well: a rank has its share of them, of `num / ep` experts, cut in `etp`."""
     layer = piece.layer
     routed = at.tokens(piece.placed.stream) * min(layer.top_k, layer.num) * at.etp / at.tp
-    leaf = rank_leaf(piece, at.degrees)
+    leaf: Any = rank_leaf(piece, at.degrees)
     groups, inner = leaf.num, leaf.ffn
     wide = (2 if layer.gated else 1) * inner
     product, rows = at.curves.matmul_s, routed / groups  # training runs experts with the kernels of dense products

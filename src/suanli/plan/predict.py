@@ -8,6 +8,7 @@ from typing import Any
 
 from suanli.catalog.curves import find_curves
 from suanli.nouns.grid import Grid
+from suanli.nouns.layers import Experts
 from suanli.nouns.layout import Layout
 from suanli.nouns.profile import Profile, StackProfile, Traits
 from suanli.nouns.step import Entry, StepEstimate
@@ -43,7 +44,7 @@ def data_of(observations: Sequence[Observation], traits: Traits, prior: Profile)
         parts.append(features(job, Grid.of([layout for _, layout in held]), batches))
         rows += [place for place, _ in held]
     joined, order = join_features(parts), np.array(rows)
-    seconds = sum(account(joined, prior).values())
+    seconds = step_times(joined, prior)
     fastest = [min(np.flatnonzero(order == place), key=seconds.__getitem__) for place in range(len(observations))]
     return Data(
         take_features(joined, np.array(fastest)), np.array([each.step_s for each in observations]),
@@ -64,7 +65,8 @@ def estimate(
     found = features(job, Grid.of([layout]), float(global_batch))
     entries = tuple(Entry(name, float(value[0])) for name, value in account(found, stack.at(*labels)).items())
     seconds = sum(entry.seconds for entry in entries)
-    wide = math.exp(stack.half_width)
+    routed = any(isinstance(placed.layer, Experts) for placed in job.arch.leaves())
+    wide = math.exp(stack.routed_half_width if routed else stack.half_width)
     return StepEstimate(
         layout=layout, step_time_s=seconds, step_time_interval_s=(seconds / wide, seconds * wide), account=entries,
         mfu=flops / (seconds * peak * layout.gpus), stack=stack.name,

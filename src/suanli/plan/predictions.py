@@ -18,8 +18,9 @@ from suanli.catalog.measured import measured_steps
 from suanli.catalog.profiles import prior_profile
 from suanli.catalog.runs import published_runs
 from suanli.count import build_ledger
+from suanli.nouns.profile import UNSEEN, StackProfile
 from suanli.nouns.workload import Workload
-from suanli.plan.calibrate import Data, fit
+from suanli.plan.calibrate import fit
 from suanli.plan.observed import Observation, observe_run, observe_step
 from suanli.plan.predict import data_of
 
@@ -211,3 +212,40 @@ def _ideal_seconds(runs: Sequence[Observation], convention: str, hardware: bool)
         peak = find_device(run.device).peak_flop_per_s(_PEAKS[run.dtype])
         found.append(run.global_batch * known[key] / (peak * layout.gpus))
     return found
+
+
+# --- what ships ---------------------------------------------------------------------------------------------------
+
+
+def fit_stack(name: str, judged: Sequence[Judged]) -> StackProfile:
+    """A stack's numbers from every run of it, weighed as its sets weigh them, with the intervals of those sets."""
+    import numpy as np  # noqa: PLC0415
+
+    stack = prior_profile(name)
+    runs = [run for run in observations() if run.stack == name]
+    sets = [found for found in judged if found.set.stack == name]
+    data = data_of(runs, stack.traits, stack.prior)
+    least = [min((s.set.weight for s in sets if s.set.also(run)), default=1.0) for run in runs]
+    fitted = fit(replace(data, weights=np.array(least)), stack.prior, stack.spreads)
+    widths = {routed: _widest(sets, routed) for routed in (False, True)}
+    return replace(
+        stack, numbers=fitted.numbers, labels=fitted.labels, rows=len(runs),
+        half_width=widths[False] or stack.half_width, routed_half_width=widths[True] or stack.routed_half_width,
+        devices=tuple(sorted({run.labels[0] for run in runs})),
+        sources=tuple(sorted({run.source for run in runs})),
+    )  # fmt: skip
+
+
+def _widest(sets: Sequence[Judged], routed: bool) -> float | None:
+    """The widest interval among sets of models with (or without) routed experts; None where there is none."""
+    import numpy as np  # noqa: PLC0415
+
+    fitting = [found for found in sets if found.name.endswith("MoE") == routed and found.set.bar is not None]
+    fitting = fitting or [found for found in sets if found.name.endswith("MoE") == routed]
+    errors = [np.log(found.held_out_s / found.measured_s) for found in fitting]
+    return max((_doubted(half_width(each), len(each)) for each in errors), default=None)
+
+
+def _doubted(width: float, rows: int) -> float:
+    """A width with the doubt of one unseen stack among the rows: few rows know little of the next."""
+    return float(((rows * width**2 + UNSEEN**2) / (rows + 1)) ** 0.5)

@@ -10,8 +10,8 @@ from suanli.nouns.profile import Profile
 from suanli.nouns.workload import RECOMPUTE
 from suanli.plan.columns import BACKWARD, EXPERTS, MATMUL
 from suanli.plan.pipeline_events import Played, StageTimes, play
-from suanli.plan.step_time import Job, account, block_times, factors_of, features, joined
-from suanli.plan.time_grid import BUSY, HOST, summed
+from suanli.plan.step_time import Job, account, beside, block_times, factors_of, features
+from suanli.plan.time_grid import passes_of, summed
 
 _WEIGHTS = 0.5  # of a product's backward pass, the gradient of its weight: one of two products of equal operations
 _AFTER = ("data parallel", "optimizer", "fixed")  # entries that come once, after the last pass
@@ -56,16 +56,16 @@ def chunk_times(
         [sum(factors[at] * each[BACKWARD, at, 0] for at in (MATMUL, EXPERTS)) for each in times]
     )
     found = []
+    policy, paired = RECOMPUTE.index(layout.recompute), int(layout.schedule == "dualpipe")
     for counts in chunk_counts(job, layout):
-        busy, host = counts @ sums[:, list(BUSY)], counts @ sums[:, list(HOST)]
-        again = {"none": (0.0, 0.0), "selective": (busy[2], host[2]), "full": (busy[0], host[0])}
-        assert set(again) == set(RECOMPUTE)
-        forward = joined(joined(busy[0], host[0]), gathers[0] * profile.gather)
-        behind = joined(busy[1], host[1]) + joined(*again[layout.recompute])
-        behind = joined(behind, sum(gathers) * profile.gather)
+        forward, *behind = passes_of(counts @ sums, profile, paired)
         found.append(
-            StageTimes(forward_s=float(forward), backward_s=float(behind), weight_s=float(counts @ weights))
-        )  # fmt: skip
+            StageTimes(
+                forward_s=float(beside(forward, gathers[0] * profile.gather, profile)),
+                backward_s=float(beside(behind[policy], sum(gathers) * profile.gather, profile)),
+                weight_s=float(counts @ weights),
+            )
+        )
     return found
 
 

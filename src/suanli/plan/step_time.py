@@ -6,17 +6,16 @@ enters. Then `account`: a stack's profile makes them the entries of a step. Fitt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from suanli.nouns.arch import Arch
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
-from suanli.nouns.profile import Profile, Traits
+from suanli.nouns.profile import Traits
 from suanli.nouns.workload import RECOMPUTE, Workload
-from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
 from suanli.plan import columns as c
+from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
 from suanli.plan.comm_time import data_times, send_time
 from suanli.plan.compute_time import Local, block_time
 from suanli.plan.pieces import EXPERTS, Parts, Piece, parts_of
@@ -25,6 +24,8 @@ from suanli.plan.stage_time import Stages, bubble_share, stages
 
 Array = Any
 _SELECTIVE, _FULL = RECOMPUTE.index("selective"), RECOMPUTE.index("full")
+_DUALPIPE = SCHEDULES.index("dualpipe")
+_NOTHING = 1e-30  # keeps 0/0 out where nothing is exchanged
 _SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
 _EXPERT_KEYS = ("tp", "cp", "ep", "etp", "micro_batch", "sp")
 
@@ -69,6 +70,7 @@ class Features:
     pp: Array
     vpp: Array
     overlaps: Array
+    paired: Array
 
 
 def features(job: Job, grid: Grid, global_batch: Array) -> Features:
@@ -78,11 +80,22 @@ def features(job: Job, grid: Grid, global_batch: Array) -> Features:
     held = stages(job.parts, grid, times, params)
     data, gather, scatter = data_times(job, grid, held.dense, held.expert)
     return Features(
-        stages=held, micro_batches=global_batch / (grid.dp * grid.micro_batch), bubble=bubble_share(grid),
-        full=_full(job, grid), selective=(grid.recompute == _SELECTIVE) * 1.0, zero3=(grid.zero == 3) * 1.0, send=send_time(job, grid, width(job.parts)), data=data, gather=gather,
-        scatter=scatter, optimizer=optimizer_time(job, grid, held), pp=grid.pp, vpp=grid.vpp,
+        stages=held,
+        micro_batches=global_batch / (grid.dp * grid.micro_batch),
+        bubble=bubble_share(grid),
+        full=_full(job, grid),
+        selective=(grid.recompute == _SELECTIVE) * 1.0,
+        zero3=(grid.zero == 3) * 1.0,
+        send=send_time(job, grid, width(job.parts)),
+        data=data,
+        gather=gather,
+        scatter=scatter,
+        optimizer=optimizer_time(job, grid, held),
+        pp=grid.pp,
+        vpp=grid.vpp,
         overlaps=int(job.traits.overlaps_data) + 0 * grid.pp,
-    )  # fmt: skip
+        paired=(grid.schedule == _DUALPIPE) * 1.0,
+    )
 
 
 def width(parts: Parts) -> int:
@@ -139,12 +152,12 @@ def joined(first: Array, second: Array) -> Array:
     import numpy as np  # noqa: PLC0415
 
     slow, fast = np.maximum(first, second), np.minimum(first, second)
-    return slow * (1 + (fast / np.maximum(slow, 1e-30)) ** _SHARPNESS) ** (1 / _SHARPNESS)
+    return slow * (1 + (fast / np.maximum(slow, _NOTHING)) ** _SHARPNESS) ** (1 / _SHARPNESS)
 
 
 def account(features: Features, profile: Any) -> dict[str, Array]:
     """Entry → seconds [layout]; their sum is the step. `profile` holds numbers, or arrays with one for each layout."""
-    micro = _micro(features, features.stages.slowest, profile)
+    micro = _micro(features, features.stages.slowest, profile, 1)
     other = _micro(features, features.stages.others, profile, features.pp - 1)
     times = features.micro_batches
     found = {entry: seconds * times for entry, seconds in micro.items()}
@@ -158,20 +171,12 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
     return found
 
 
-def factors_of(profile: Any) -> dict[int, Array]:
-    """What a profile multiplies the seconds of each column by."""
-    return {
-        c.MATMUL: profile.matmul, c.ATTENTION: profile.attention, c.MEMORY: profile.memory,
-        c.EXPERTS: profile.experts * profile.imbalance, c.TENSOR: profile.tensor_exposed,
-        c.ACROSS: profile.tensor_exposed * profile.network, c.CONTEXT: profile.context_exposed,
-        c.EXCHANGE: profile.expert_exposed * profile.imbalance,
-    }  # fmt: skip
-
-
-def _micro(features: Features, work: Array, profile: Any, stages: Array = 1) -> dict[str, Array]:
-    """Entries of one micro-batch on so many stages whose work together is given."""
+def _micro(features: Features, work: Array, profile: Any, stages: Array) -> dict[str, Array]:
+    """Entries of one micro-batch on the `stages` stages whose work is given together."""
     forward, backward, again = work
     factors = factors_of(profile)
+    paired = paired_share(forward + backward, profile)
+    factors[c.EXCHANGE] = exchange_share(profile) + (paired - exchange_share(profile)) * features.paired
     found = {name: factors[at] * (forward[at] + backward[at]) for at, name in ENTRIES.items()}
     passes = {"f": forward, "b": backward, "r": features.full * forward + features.selective * again}
     busy = {key: sum(factors[at] * each[at] for at in ENTRIES) for key, each in passes.items()}
@@ -180,15 +185,53 @@ def _micro(features: Features, work: Array, profile: Any, stages: Array = 1) -> 
     launched = {key: joined(busy[key], host[key]) for key in passes}
     found["launch"] = sum(launched[key] - busy[key] for key in passes)
     gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
-    hidden = joined(launched["f"], gather) - launched["f"]
-    hidden = hidden + joined(launched["b"] + launched["r"], gather + scatter) - launched["b"] - launched["r"]
-    found["weight gathers"] = hidden * features.zero3
+    back = launched["b"] + launched["r"]
+    waits = beside(launched["f"], gather, profile) - launched["f"] + beside(back, gather + scatter, profile) - back
+    found["weight gathers"] = waits * features.zero3
     return found
+
+
+def factors_of(profile: Any) -> dict[int, Array]:
+    """What a profile multiplies the seconds of each column by, the exchange over ep apart."""
+    return {
+        c.MATMUL: profile.matmul, c.ATTENTION: profile.attention, c.MEMORY: profile.memory,
+        c.EXPERTS: profile.experts * profile.imbalance, c.TENSOR: profile.tensor_exposed,
+        c.ACROSS: profile.tensor_exposed * profile.network, c.CONTEXT: profile.context_exposed,
+    }  # fmt: skip
+
+
+def exchange_share(profile: Any) -> Array:
+    """What of the exchange over ep is exposed where the stack alone decides: its share."""
+    return profile.expert_exposed * profile.imbalance
+
+
+def paired_share(work: Array, profile: Any) -> Array:
+    """The same under DualPipe, which runs it beside the kernels of another micro-batch: what these do not hide.
+    `work` is seconds [column, layout] of both passes.
+    """
+    busy = sum(factor * work[at] for at, factor in factors_of(profile).items())
+    return hidden_behind(busy, work[c.EXCHANGE], profile)
+
+
+def hidden_behind(busy: Array, exchange: Array, profile: Any) -> Array:
+    """The share of an exchange that kernels of `busy` seconds do not hide."""
+    import numpy as np  # noqa: PLC0415
+
+    return (joined(busy, exchange * profile.imbalance) - busy) / np.maximum(exchange, _NOTHING)
+
+
+def beside(busy: Array, travel: Array, profile: Any) -> Array:
+    """Seconds of kernels with gathers and scatters beside them: a share is never hidden, the rest where it can."""
+    import numpy as np  # noqa: PLC0415
+
+    hidden = np.maximum(0, 1 - profile.data_exposed)
+    return joined(busy, travel * hidden) + travel * (1 - hidden)
 
 
 def exposed_data(whole: Array, window: Array, profile: Any, overlaps: Array) -> Array:
     """Seconds of the exchange over dp that no micro-batch hides: `whole` of it, beside `window` of one micro-batch."""
     import numpy as np  # noqa: PLC0415
 
-    kept = whole * profile.data_exposed + np.maximum(0, whole * (1 - profile.data_exposed) - window)
+    hidden = np.maximum(0, 1 - profile.data_exposed)
+    kept = whole * (1 - hidden) + np.maximum(0, whole * hidden - window)
     return np.where(overlaps > 0, kept, whole)

@@ -14,18 +14,22 @@ from types import SimpleNamespace
 from typing import Any
 
 from suanli.nouns.grid import Grid
+from suanli.nouns.layout import SCHEDULES
 from suanli.nouns.profile import Profile
 from suanli.nouns.workload import RECOMPUTE
-from suanli.plan.columns import BACKWARD, COUNTS, FORWARD, LAUNCHES, SPANS
+from suanli.plan.columns import BACKWARD, COUNTS, EXCHANGE, FORWARD, LAUNCHES, SPANS
 from suanli.plan.comm_time import data_times, send_time
 from suanli.plan.grid_keys import SHARED, Keys, unique_rows
 from suanli.plan.stage_time import bubble_share, rank_counts
 from suanli.plan.step_time import (
     Job,
+    beside,
     block_params,
     block_times,
+    exchange_share,
     exposed_data,
     factors_of,
+    hidden_behind,
     joined,
     optimizer_time,
     width,
@@ -34,9 +38,12 @@ from suanli.plan.step_time import (
 Array = Any
 HELD = ("tp", "pp", "dp", "cp", "ep", "etp", "zero")  # and vpp
 SENT = ("tp", "pp", "dp", "cp", "micro_batch", "sp")
+_DUALPIPE = SCHEDULES.index("dualpipe")
 _FULL, _SELECTIVE = RECOMPUTE.index("full"), RECOMPUTE.index("selective")
-BUSY, HOST = (0, 1, 2), (3, 4, 5)  # forward, backward, made again under selective recompute: device, then host
-_ROWS = 6
+# forward, backward, made again under selective recompute: on the device, on the host, exchanged over ep
+BUSY, HOST, EXCHANGED = (0, 1, 2), (3, 4, 5), (6, 7, 8)
+_ROWS = 9
+PLAIN, PAIRED = 0, 1  # DualPipe pairs the exchange of one micro-batch with the kernels of another
 
 
 def summed(times: Sequence[Array], profile: Profile) -> Array:
@@ -48,8 +55,23 @@ def summed(times: Sequence[Array], profile: Profile) -> Array:
     for place, each in enumerate(times):
         for row in range(len(BUSY)):
             found[place, BUSY[row]] = sum(factors[at] * each[row, at] for at in factors)
+            found[place, EXCHANGED[row]] = each[row, EXCHANGE]
             found[place, HOST[row]] = profile.launch_s * each[row, LAUNCHES] + profile.span_s * each[row, SPANS]
     return found
+
+
+def passes_of(sums: Array, profile: Profile, paired: int) -> Array:
+    """Seconds of a forward pass, and of what follows it under each recompute policy, from rows of `summed`."""
+    import numpy as np  # noqa: PLC0415
+
+    share = exchange_share(profile)
+    if paired:
+        busy, moved = sums[BUSY[0]] + sums[BUSY[1]], sums[EXCHANGED[0]] + sums[EXCHANGED[1]]
+        share = hidden_behind(busy, moved, profile)
+    rows = [sums[each] + share * sums[other] for each, other in zip(BUSY, EXCHANGED, strict=True)]
+    forward, backward, scores = (joined(row, sums[host]) for row, host in zip(rows, HOST, strict=True))
+    again = {_FULL: forward, _SELECTIVE: scores}
+    return np.stack([forward, *(backward + again.get(policy, 0) for policy in range(len(RECOMPUTE)))])
 
 
 def _bare(times: Sequence[Array]) -> Array:
@@ -158,8 +180,9 @@ class GridTimes:
         gather, scatter = (each * self.profile.gather for each in exchanged[1:3])
         sharded = (grid.zero == 3).nonzero()[0]
         policy = grid.recompute.astype(int)
+        paired = (grid.schedule == _DUALPIPE).astype(int)
         slow, rest = (
-            self._micro(each, policy, back, gather[place] * stages, scatter[place] * stages, sharded)
+            self._micro(each, (paired, policy), back, gather[place] * stages, scatter[place] * stages, sharded)
             for each, stages in ((found.slowest, 1), (found.others, grid.pp - 1))
         )
         profile = self.profile
@@ -171,18 +194,20 @@ class GridTimes:
             + 2 * self.send[self.sent.of[row]] * (grid.vpp * times * profile.send_exposed + (grid.pp - 1))
         )  # fmt: skip
 
-    def _micro(self, sums: Array, policy: Array, back: Array, gather: Array, scatter: Array, sharded: Array) -> Array:
-        """Seconds of one micro-batch of each layout; with weights gathered (`sharded`) what that hides behind."""
+    def _micro(
+        self, sums: Array, kind: tuple[Array, Array], back: Array, gather: Array, scatter: Array, sharded: Array
+    ) -> Array:
+        """Seconds of one micro-batch of each layout, `kind` its pairing and policy; with weights gathered (`sharded`)
+        what that hides behind.
+        """
         import numpy as np  # noqa: PLC0415
 
-        forward, backward = joined(sums[0], sums[3]), joined(sums[1], sums[4])
-        again = np.zeros((len(RECOMPUTE), len(forward)))
-        again[_FULL], again[_SELECTIVE] = forward, joined(sums[2], sums[5])
-        behind = backward + again
-        found = (forward + behind)[policy, back]
-        at = back[sharded]
-        found[sharded] = joined(forward[at], gather[sharded]) + joined(
-            behind[policy[sharded], at], (gather + scatter)[sharded]
+        passes = np.stack([passes_of(sums, self.profile, paired) for paired in (PLAIN, PAIRED)])
+        forward, behind = passes[:, 0], passes[:, 1:]  # [pairing, (policy,) combination]
+        found = (forward[:, None] + behind)[(*kind, back)]
+        paired, policy, at = kind[0][sharded], kind[1][sharded], back[sharded]
+        found[sharded] = beside(forward[paired, at], gather[sharded], self.profile) + beside(
+            behind[paired, policy, at], (gather + scatter)[sharded], self.profile
         )
         return found
 

@@ -65,11 +65,20 @@ def _predictions(found: Verification) -> list[Block]:
 
 
 def _prediction_row(row: SourceSummary) -> tuple[str, ...]:
-    verdict = "" if row.bar is None else f"{_part(row.bar)} " + ("met" if (row.mape_held_out or 0) <= row.bar else "not met")
+    met = "met" if (row.mape_held_out or 0) <= (row.bar or 0) else "not met"
     return (
-        row.source, f"{row.n:,}", row.fold, _part(row.mape_fitted), _part(row.mape_held_out), _part(row.median_held_out),
-        _part(row.mape_constant), verdict, _part(row.coverage), row.worst or "", _part(row.worst_error),
-    )  # fmt: skip
+        row.source,
+        f"{row.n:,}",
+        row.fold,
+        _part(row.mape_fitted),
+        _part(row.mape_held_out),
+        _part(row.median_held_out),
+        _part(row.mape_constant),
+        "" if row.bar is None else f"{_part(row.bar)} {met}",
+        _part(row.coverage),
+        row.worst or "",
+        _part(row.worst_error),
+    )
 
 
 def _part(value: float | None) -> str:
