@@ -17,7 +17,8 @@ TABLES = tomllib.loads(resources.files("suanli.catalog").joinpath("stacks.toml")
 
 def test_every_value_has_a_source() -> None:
     names = [stack.name for stack in list_stacks()]
-    assert names == ["megatron-core", "nemo", "megatron-2021", "megascale", "deepspeed", "torchtitan", "composer-fsdp"]
+    assert names == ["megatron-core", "nemo", "megatron-2021", "megascale", "deepspeed", "hai-llm", "torchtitan",
+                     "composer-fsdp"]  # fmt: skip
     for stack in list_stacks():
         assert set(stack.sources) == {field.name for field in fields(Stack)} - {"name", "title", "sources"}
         assert all(stack.sources.values()) and stack.title
@@ -36,7 +37,7 @@ def test_a_stack_takes_what_it_does_not_give() -> None:
 def test_unknown_names() -> None:
     with pytest.raises(UnknownNameError) as problem:
         find_stack("megatron-cor")
-    assert str(problem.value).startswith("unknown stack 'megatron-cor' in --stack; expected one of 7")
+    assert str(problem.value).startswith("unknown stack 'megatron-cor' in --stack; expected one of 8")
     assert "megatron-core" in problem.value.faults[0].nearest
 
 
@@ -50,7 +51,7 @@ def test_faults_are_told_together() -> None:
         "stack mine lacks flash in stacks.toml; expected a value.",
         "stack mine has an unknown field flsh in stacks.toml; nearest: flash.",
         "stack mine gives step_bytes without value and source in stacks.toml.",
-        "stack mine recomputes something unknown in stacks.toml; expected one of scores, matmuls.",
+        "stack mine recomputes something unknown in stacks.toml; expected one of scores, matmuls, light.",
     ]
 
 

@@ -178,10 +178,14 @@ def test_what_cannot_be_cut_is_told_together() -> None:
         check_layout(parts, Layout(tp=3, cp=5, dp=2, ep=2), 2048)
     assert [fault.sentence() for fault in problem.value.faults] == [
         "attention heads cannot be cut evenly in --tp; got 32 attention heads over 3; expected a divisor of 32.",
+        "key and value heads cannot be cut or copied evenly in --tp; got 8 heads over 3; "
+        "expected a divisor or a multiple of 8.",
         "a sequence cannot be cut evenly in --cp; got 2,048 positions over 5; expected a divisor of the length.",
         "the model has no experts to spread in --ep; got 2; expected 1.",
     ]
     check_layout(parts, Layout(tp=8, cp=4, dp=2), 2048)
+    with pytest.raises(InputError, match="key and value heads cannot be cut or copied evenly"):
+        check_layout(parts_of(read_model("phi-4")), Layout(tp=4), 2048)  # 40 heads, 10 of keys
     with pytest.raises(InputError, match="experts cannot be cut evenly"):
         check_layout(parts_of(read_model("mixtral-8x7b")), Layout(dp=6, ep=3), 2048)
 
@@ -220,3 +224,22 @@ def test_quantised_inputs_are_narrower() -> None:
         kept(block.pieces, positions, Degrees(), Storage(size=2, matmul_size=size), 32).linear for size in (2, 1)
     )
     assert wide - narrow == 8 * (4096 + 4096 + 4096 + 14336)
+
+
+def test_light_recompute() -> None:
+    """DeepSeek-V3's block of experts, in 8-bit matmul inputs: norms of 7168 (two), 1536, 512 in 16 bits; o_proj's
+    input of 16384; experts' of 8·7168; gates of 8·2048 and 2048, twice; attention's statistics of 128 heads."""
+    arch = read_model("deepseek-v3")
+    narrow = Storage(size=2, matmul_size=1)
+    found = kept(parts_of(arch).blocks[1].pieces, positions_of(arch, Workload(phase="train", seq=64)), Degrees(),
+                 narrow, 58)  # fmt: skip
+    norms, inputs = 2 * (2 * 7168 + 1536 + 512), 16384 + 8 * 7168
+    assert found.policy("light", True) == 64 * (norms + inputs + 2 * (8 * 2048 + 2048) + 4 * 128)
+
+
+def test_light_recompute_of_a_plain_block() -> None:
+    """Llama keeps queries, keys and values, for it has no compressed ones to make them from."""
+    arch = read_model("llama-3-8b")
+    found = kept(parts_of(arch).blocks[0].pieces, positions_of(arch, Workload(phase="train", seq=8)), Degrees(),
+                 PLAIN, 32)  # fmt: skip
+    assert found.policy("light", True) == 8 * (2 * (2 * 4096 + 4096 + 2 * 1024 + 4096 + 2 * 14336) + 4 * 32)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-SELECTIVE = ("scores", "matmuls")
+SELECTIVE = ("scores", "matmuls", "light")
 
 
 def _field(unit: str, doc: str, **more: Any) -> Any:

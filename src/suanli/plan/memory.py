@@ -17,8 +17,8 @@ from suanli.nouns.layout import Layout
 from suanli.nouns.stack import Stack
 from suanli.nouns.workload import Workload
 from suanli.plan.pipeline import Chunk, stages_of
-from suanli.plan.planned import Model, Policy, model_of
-from suanli.plan.sharding import Degrees, check_layout, degrees_of, kept
+from suanli.plan.planned import Policy, Rank, model_of
+from suanli.plan.sharding import check_layout, degrees_of
 from suanli.plan.states import held_params, held_states
 from suanli.plan.transient import buffer_bytes, chunk_bytes, loss_bytes, working_bytes
 
@@ -37,37 +37,33 @@ def memory_estimate(
     """Memory of every stage. Raises InputError listing what the layout cannot cut of the model or the batch."""
     model = model_of(arch, workload, stack, fused_loss=fused_loss)
     check_layout(model.parts, layout, workload.seq)
-    at = degrees_of(layout, vocab_multiple=stack.vocab_multiple, imbalance=imbalance)
+    rank = Rank(model, degrees_of(layout, vocab_multiple=stack.vocab_multiple, imbalance=imbalance))
     micro_batches = layout.micro_batches(global_batch)
     stages = stages_of(model.parts, layout, micro_batches, model.tail)
     policy = Policy(
         recompute=layout.recompute, offload=layout.offload, copied=layout.pp > 1, micro_batches=micro_batches
     )
-    assumed = (
-        [f"expert ranks differ by a factor of {imbalance:g} at most"]
-        if any(isinstance(piece.layer, Experts) for block in model.parts.blocks for piece in block.pieces)
-        else []
-    )
+    mixed = any(isinstance(piece.layer, Experts) for block in model.parts.blocks for piece in block.pieces)
     return MemoryEstimate(
         layout=layout.short,
         stack=stack.name,
-        stages=tuple(stage_memory(model, at, policy, stage, chunks) for stage, chunks in enumerate(stages)),
+        stages=tuple(stage_memory(rank, policy, stage, chunks) for stage, chunks in enumerate(stages)),
         capacity=capacity,
-        assumed=tuple(assumed),
+        assumed=(f"the busiest expert rank has {imbalance:g} times the mean of tokens",) if mixed else (),
         reasons={} if capacity is not None else dict.fromkeys(("fits", "margin"), "no device, hence no capacity"),
     )
 
 
-def stage_memory(model: Model, at: Degrees, policy: Policy, stage: int, chunks: tuple[Chunk, ...]) -> StageMemory:
+def stage_memory(rank: Rank, policy: Policy, stage: int, chunks: tuple[Chunk, ...]) -> StageMemory:
     """One rank of a stage. Every term is a number, or an array where the degrees are."""
-    blocks = [kept(block.pieces, model.positions, at, model.storage, len(block.layers)) for block in model.parts.blocks]
-    params = held_params(model, at, policy, chunks)
-    states = held_states(model, at, policy, params)
-    activations = sum(chunk.in_flight * chunk_bytes(model, at, policy, chunk, blocks) for chunk in chunks)
-    loss = loss_bytes(model, at) if any(chunk.last for chunk in chunks) else 0
-    working = working_bytes(model, at, policy, chunks, blocks)
+    params = held_params(rank, policy, chunks)
+    states = held_states(rank, policy, params)
+    activations = sum(chunk.in_flight * chunk_bytes(rank, policy, chunk) for chunk in chunks)
+    loss = loss_bytes(rank) if any(chunk.last for chunk in chunks) else 0
+    working = working_bytes(rank, policy, chunks)
     # Gradients that are freed after a step are not there yet when the only micro-batch holds most.
-    early = states["gradients"] * (policy.micro_batches > 1 if model.stack.frees_gradients else 1)
+    stack = rank.model.stack
+    early = states["gradients"] * (policy.micro_batches > 1 if stack.frees_gradients else 1)
     stepping = states["stepping"] + states["gradients"] > activations + larger(loss, working) + early
     passing, at_loss = 1 - stepping * 1, (loss > working) * 1
     terms = {
@@ -77,15 +73,15 @@ def stage_memory(model: Model, at: Degrees, policy: Policy, stage: int, chunks: 
         "activations": activations * passing,
         "logits": loss * at_loss * passing,
         "working": working * (1 - at_loss) * passing + states["stepping"] * stepping,
-        "buffers": buffer_bytes(model, at, policy, chunks),
+        "buffers": buffer_bytes(rank, policy, chunks),
     }
     return StageMemory(
         stage=stage,
         layers=sum(sum(chunk.blocks) for chunk in chunks),
         params=params.dense + params.experts,
         offloaded=states["offloaded"],
-        reserve=_whole(sum(terms.values()) * model.stack.reserve_fraction),
-        context=model.stack.context_bytes,
+        reserve=_whole(sum(terms.values()) * stack.reserve_fraction),
+        context=stack.context_bytes,
         moment=_moment(at_loss, stepping),
         **terms,
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from suanli.formulas.parallel import larger
 from suanli.kept import FP32_BYTES
 from suanli.nouns.arch import Arch
 from suanli.nouns.stack import Stack
 from suanli.nouns.workload import DTYPE_BITS, OPTIMIZER_MOMENTS, Workload
-from suanli.plan.pieces import Parts, parts_of
-from suanli.plan.sharding import Positions, Storage, positions_of
+from suanli.plan.pieces import Parts, Piece, parts_of
+from suanli.plan.sharding import Degrees, Held, Kept, Positions, Storage, held, kept, positions_of
 from suanli.units import BITS_PER_BYTE
 
 _WIDE = ("fp64", "fp32", "tf32")  # dtypes that training stores everything in; narrower ones are stored in 16 bits
@@ -89,3 +91,47 @@ class Policy:
     offload: bool = False
     copied: bool = field(default=False, metadata={"doc": "first and last stage are different ranks"})
     micro_batches: Any = 1
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A model under degrees (numbers, or arrays): what is the same on every stage, worked out once."""
+
+    model: Model
+    at: Degrees
+
+    def _kept(self, pieces: tuple[Piece, ...], copies: int = 1) -> Kept:
+        return kept(pieces, self.model.positions, self.at, self.model.storage, copies)
+
+    @cached_property
+    def blocks(self) -> tuple[Kept, ...]:
+        """What one block of each kind keeps."""
+        return tuple(self._kept(block.pieces, len(block.layers)) for block in self.model.parts.blocks)
+
+    @cached_property
+    def outside(self) -> tuple[Kept, Kept]:
+        """What lies before and after the blocks keeps."""
+        return self._kept(self.model.parts.before), self._kept(self.model.parts.after)
+
+    @cached_property
+    def held_blocks(self) -> tuple[Held, ...]:
+        """Parameters of one block of each kind."""
+        return tuple(held(block.pieces, self.at, len(block.layers)) for block in self.model.parts.blocks)
+
+    @cached_property
+    def held_outside(self) -> tuple[Held, Held]:
+        """Parameters before and after the blocks, tied ones once."""
+        return held(self.model.parts.before, self.at), held(self.model.parts.after, self.at)
+
+    @cached_property
+    def held_apart(self) -> Held:
+        """Parameters after the blocks where the tables they share are on another rank."""
+        return held(self.model.parts.after, self.at, untied=True)
+
+    @cached_property
+    def largest_block(self) -> Any:
+        """Parameters of the largest block."""
+        most: Any = 0
+        for found in self.held_blocks:
+            most = larger(most, found.dense + found.experts)
+        return most

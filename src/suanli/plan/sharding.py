@@ -88,6 +88,9 @@ def check_layout(parts: Parts, layout: Layout, seq: int) -> None:
         for size in sorted(size for size in sizes if size % ranks):
             faults.add(code="not_divisible", message=f"{what} cannot be cut evenly", where=f"--{name}",
                        got=f"{size} {what} over {ranks}", expected=f"a divisor of {size}")  # fmt: skip
+    for groups in sorted({p.groups for p in pieces if p.groups and p.groups % layout.tp and layout.tp % p.groups}):
+        faults.add(code="not_divisible", message="key and value heads cannot be cut or copied evenly", where="--tp",
+                   got=f"{groups} heads over {layout.tp}", expected=f"a divisor or a multiple of {groups}")  # fmt: skip
     if seq % layout.cp:
         faults.add(code="not_divisible", message="a sequence cannot be cut evenly", where="--cp",
                    got=f"{seq:,} positions over {layout.cp}", expected="a divisor of the length")  # fmt: skip
@@ -188,16 +191,18 @@ class Kept:
     first: Any = 0  # the input of the first leaf that keeps one: what full recompute leaves
     attention: Any = 0  # results of attention and their statistics: what op-level recompute leaves beside `first`
     products: Any = 0  # results of every second product, which it leaves too
+    light: Any = 0  # what recompute of norms, gates and latent up-projections leaves
     widest: Any = 0  # a maximum: gradients of the widest leaf's inputs and results, alive while it is in backward
 
     def policy(self, recompute: str, flash: bool) -> Any:
-        """Bytes under a policy: none, scores (selective), attention (op-level, without its products), full."""
+        """Bytes under a policy: none, scores, attention (op-level, without its products), light, full."""
         if recompute == "none":
             return self.linear + (self.statistics if flash else self.scores)
-        return {"scores": self.linear, "attention": self.first + self.attention, "full": self.first}[recompute]
+        left = {"scores": self.linear, "attention": self.first + self.attention, "light": self.light}
+        return left.get(recompute, self.first)
 
 
-_SUMMED = ("linear", "scores", "statistics", "logits", "first", "attention", "products")
+_SUMMED = ("linear", "scores", "statistics", "logits", "first", "attention", "products", "light")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,10 +216,14 @@ class Storage:
 
 def kept(pieces: Iterable[Piece], positions: Positions, at: Degrees, how: Storage, copies: int = 1) -> Kept:
     """What the leaves of one block (or of what lies outside the blocks) keep; `copies` blocks stand for each leaf."""
-    total, seen, entered = Kept(), 0, False
+    total, seen, entered, normed, before = Kept(), 0, False, set[int](), None
     for piece in pieces:
         times = piece.placed.times // copies
         one = _kept_of(piece, positions, at, how)
+        if isinstance(piece.layer, Linear) and _made_again(piece, before, normed):
+            one = replace(one, light=0)
+        normed |= {piece.layer.dim} if isinstance(piece.layer, Norm) else set()
+        before = piece.layer
         if kept_elements(piece.layer) and not entered:  # the block's input
             entered, one = True, replace(one, first=one.linear)
         if isinstance(piece.layer, Linear) and piece.layer.role in ("matmul", "router"):
@@ -224,6 +233,11 @@ def kept(pieces: Iterable[Piece], positions: Positions, at: Degrees, how: Storag
         sums = {name: getattr(total, name) + times * getattr(one, name) for name in _SUMMED}
         total = Kept(**sums, widest=larger(total.widest, one.widest))
     return total
+
+
+def _made_again(piece: Piece, before: Layer | None, normed: set[int]) -> bool:
+    """Whether a linear's input is cheap to make: a norm of this width came before, or just now a gate."""
+    return isinstance(before, Elementwise) if piece.cut == ROW else piece.layer.in_features in normed
 
 
 def _kept_of(piece: Piece, positions: Positions, at: Degrees, how: Storage) -> Kept:
@@ -236,14 +250,26 @@ def _kept_of(piece: Piece, positions: Positions, at: Degrees, how: Storage) -> K
     size = how.matmul_size if isinstance(leaf, Experts) or _quantised(leaf) else how.size
     statistics = statistics_bytes(leaf, tokens)
     results = tokens * how.size * leaf.heads * leaf.v_dim if isinstance(leaf, Attention) else 0
+    linear = kept_bytes(leaf, tokens, rank_part(positions.tokens(seen, at.micro_batch), at.cp), size)
     return Kept(
-        linear=kept_bytes(leaf, tokens, rank_part(positions.tokens(seen, at.micro_batch), at.cp), size),
+        linear=linear,
+        light=statistics + _light_bytes(leaf, tokens, how.matmul_size, linear),
         scores=scores_bytes(leaf, tokens, positions.keys(seen), how.size),
         statistics=statistics,
         logits=logits_bytes(leaf, whole),
         attention=statistics + results,
         widest=tokens * how.size * leaf.saved if isinstance(leaf, Elementwise) else 0,
     )
+
+
+def _light_bytes(leaf: Layer, tokens: Any, size: int, linear: Any) -> Any:
+    """What is left of a leaf when cheap things are made again: of latent attention nothing (its input is there), of a
+    gate its two inputs as the matrices gave them, of experts what was sent to them."""
+    if isinstance(leaf, Attention) and leaf.latent_dim is not None:
+        return 0
+    if isinstance(leaf, Elementwise) and leaf.op == "gated":
+        return tokens * size * 2 * leaf.width
+    return tokens * size * leaf.top_k * leaf.hidden if isinstance(leaf, Experts) else linear
 
 
 def _quantised(leaf: Layer) -> bool:

@@ -8,26 +8,27 @@ from typing import Any
 from suanli.formulas.parallel import larger, sharded_bytes
 from suanli.kept import FP32_BYTES
 from suanli.plan.pipeline import Chunk
-from suanli.plan.planned import Model, Policy
-from suanli.plan.sharding import Degrees, Held, held
+from suanli.plan.planned import Policy, Rank
+from suanli.plan.sharding import Held
 
 
-def held_params(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...]) -> Held:
+def held_params(rank: Rank, policy: Policy, chunks: tuple[Chunk, ...]) -> Held:
     """Parameters a rank holds of its stage."""
     total = Held()
-    here = {place for chunk in chunks for place in ("first", "last") if getattr(chunk, place)}
+    first, last = (any(getattr(chunk, place) for chunk in chunks) for place in ("first", "last"))
     for chunk in chunks:
-        for block, count in zip(model.parts.blocks, chunk.blocks, strict=True):
-            total += held(block.pieces, at, len(block.layers)).times(count)
-    if "first" in here:
-        total += held(model.parts.before, at)
-    if "last" in here:  # a tied table is on both ends of a pipeline, unless one rank is both ends
-        total += held(model.parts.after, at, untied=policy.copied and "first" not in here)
+        for block, count in zip(rank.held_blocks, chunk.blocks, strict=True):
+            total += block.times(count)
+    before, after = rank.held_outside
+    total += before if first else Held()
+    if last:  # a tied table is on both ends of a pipeline, unless one rank is both ends
+        total += rank.held_apart if policy.copied and not first else after
     return total
 
 
-def held_states(model: Model, at: Degrees, policy: Policy, params: Held) -> Mapping[str, Any]:
+def held_states(rank: Rank, policy: Policy, params: Held) -> Mapping[str, Any]:
     """Weights, gradients and optimizer states of a rank, and what a step of the optimizer makes beside them."""
+    model, at = rank.model, rank.at
     dense, experts = at.state_ranks, at.expert_state_ranks
 
     def sharded(dense_params: Any, expert_params: Any, each: int, stage: int) -> Any:
@@ -48,7 +49,7 @@ def held_states(model: Model, at: Degrees, policy: Policy, params: Held) -> Mapp
     gradients, optimizer = sharded(*trained, model.gradient_bytes, 2), sharded(*trained, model.optimizer_bytes, 1)
     away = policy.offload * model.stack.offloads_gradients * (at.zero >= 2)
     return {
-        "weights": weights + (at.zero == 3) * gathered(model, at),
+        "weights": weights + (at.zero == 3) * gathered(rank),
         "gradients": gradients * (1 - away),
         "optimizer": optimizer * (1 - policy.offload),
         "offloaded": optimizer * policy.offload + gradients * away,
@@ -56,18 +57,8 @@ def held_states(model: Model, at: Degrees, policy: Policy, params: Held) -> Mapp
     }
 
 
-def largest_block(model: Model, at: Degrees) -> Any:
-    """Parameters of the largest block."""
-    most: Any = 0
-    for pieces, copies in [(block.pieces, len(block.layers)) for block in model.parts.blocks]:
-        found = held(pieces, at, copies)
-        most = larger(most, found.dense + found.experts)
-    return most
-
-
-def gathered(model: Model, at: Degrees) -> Any:
+def gathered(rank: Rank) -> Any:
     """Bytes of weights gathered under ZeRO-3: blocks prefetched, and the larger of what is before and after them."""
-    outside = [held(pieces, at) for pieces in (model.parts.before, model.parts.after)]
-    before, after = (each.dense + each.experts for each in outside)
-    blocks = min(model.stack.prefetched_blocks, model.parts.num_layers)
-    return model.size * (blocks * largest_block(model, at) + larger(before, after))
+    before, after = (each.dense + each.experts for each in rank.held_outside)
+    blocks = min(rank.model.stack.prefetched_blocks, rank.model.parts.num_layers)
+    return rank.model.size * (blocks * rank.largest_block + larger(before, after))

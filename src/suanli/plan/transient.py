@@ -2,63 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from suanli.formulas.parallel import larger, rank_part
 from suanli.nouns.layers import Experts, Linear
 from suanli.plan.pieces import VOCAB, Piece
 from suanli.plan.pipeline import Chunk
-from suanli.plan.planned import Model, Policy
-from suanli.plan.sharding import Degrees, Kept, kept, rank_leaf, rank_positions
-from suanli.plan.states import largest_block
+from suanli.plan.planned import Model, Policy, Rank
+from suanli.plan.sharding import Degrees, Kept, rank_leaf, rank_positions
 
 
-def chunk_bytes(model: Model, at: Degrees, policy: Policy, chunk: Chunk, blocks: list[Kept]) -> Any:
+def chunk_bytes(rank: Rank, policy: Policy, chunk: Chunk) -> Any:
     """What one micro-batch leaves in a chunk."""
+    stack, full = rank.model.stack, policy.recompute == "full"
+    rest = "none" if full else policy.recompute  # of the blocks that full recompute does not make again
     total: Any = 0
-    for kind, found in enumerate(blocks):
-        count, again = chunk.blocks[kind], chunk.recomputed[kind] if policy.recompute == "full" else 0
-        total = total + again * _left(model, policy, found) if again else total
-        rest = "none" if policy.recompute == "full" else policy.recompute
-        plain = replace(policy, recompute=rest)
-        known = chunk.tail[kind] if model.workload.dtype in model.stack.opaque_dtypes else count
-        total = total + (count - again) * _left(model, plain, found)
-        total = total + known * found.products if _is_by_op(model, plain) else total
-    if model.stack.keeps_outputs and policy.copied and not chunk.last:
-        total = total + boundary_bytes(model, at)
+    for kind, found in enumerate(rank.blocks):
+        again = chunk.recomputed[kind] if full else 0
+        total = total + again * _left(rank.model, "full", found)
+        total = total + (chunk.blocks[kind] - again) * _left(rank.model, rest, found)
+        if rest == "selective" and stack.selective == "matmuls":
+            known = chunk.tail if rank.model.workload.dtype in stack.opaque_dtypes else chunk.blocks
+            total = total + known[kind] * found.products
+    if stack.keeps_outputs and policy.copied and not chunk.last:
+        total = total + boundary_bytes(rank)
     outside = "none" if policy.recompute == "none" else "scores"
-    for here, pieces in ((chunk.first, model.parts.before), (chunk.last, model.parts.after)):
-        if here:
-            total = total + kept(pieces, model.positions, at, model.storage).policy(outside, model.stack.flash)
+    for here, found in zip((chunk.first, chunk.last), rank.outside, strict=True):
+        total = total + found.policy(outside, stack.flash) * here
     return total
 
 
-def _is_by_op(model: Model, policy: Policy) -> bool:
-    """Whether selective recompute keeps every second product."""
-    return policy.recompute == "selective" and model.stack.selective == "matmuls"
-
-
-def _left(model: Model, policy: Policy, found: Kept) -> Any:
+def _left(model: Model, recompute: str, found: Kept) -> Any:
     """What a policy leaves of a block, results of products apart."""
-    names = {"selective": "attention" if _is_by_op(model, policy) else "scores"}
-    return found.policy(names.get(policy.recompute, policy.recompute), model.stack.flash)
+    selective = {"matmuls": "attention"}.get(model.stack.selective, model.stack.selective)
+    return found.policy(selective if recompute == "selective" else recompute, model.stack.flash)
 
 
-def working_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...], blocks: list[Kept]) -> Any:
+def working_bytes(rank: Rank, policy: Policy, chunks: tuple[Chunk, ...]) -> Any:
     """What the backward of one block makes: what recompute makes again, gradients of its widest leaf, and from ZeRO-2
     on its weights' gradients before they are scattered."""
-    most: Any = 0
-    for kind, found in enumerate(blocks):
+    model, most = rank.model, 0
+    for kind, found in enumerate(rank.blocks):
         if any(chunk.blocks[kind] for chunk in chunks):
-            again = found.policy("none", model.stack.flash) - _left(model, policy, found)
+            again = found.policy("none", model.stack.flash) - _left(model, policy.recompute, found)
             most = larger(most, again + found.widest)
-    return most + (at.zero >= 2) * model.size * largest_block(model, at)
+    return most + (rank.at.zero >= 2) * model.size * rank.largest_block
 
 
-def loss_bytes(model: Model, at: Degrees) -> Any:
+def loss_bytes(rank: Rank) -> Any:
     """At the loss: logits, what the cross-entropy makes of them, and the gradient of the head's matrix."""
-    total: Any = 0
+    model, at, total = rank.model, rank.at, 0
     for piece in model.parts.after:
         if piece.cut == VOCAB and isinstance(piece.layer, Linear):
             leaf = rank_leaf(piece, at)
@@ -71,15 +64,15 @@ def loss_bytes(model: Model, at: Degrees) -> Any:
 # --- buffers ------------------------------------------------------------------------------------------------------
 
 
-def buffer_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk, ...]) -> Any:
+def buffer_bytes(rank: Rank, policy: Policy, chunks: tuple[Chunk, ...]) -> Any:
     """Placeholders, buckets, the gathered input under SP, all-to-all and pipeline boundaries."""
-    stack, size = model.stack, model.size
+    model, at, stack, size = rank.model, rank.at, rank.model.stack, rank.model.size
     total: Any = stack.bucket_elements * size
     if stack.weight_placeholders:
         total = total + size * _matrix_shapes(model, at, chunks)
     total = total + at.sp * rank_part(_edge_positions(model, at), at.cp) * _width(model) * size
     if policy.copied:  # an activation and a gradient on their way in, and as many on their way out
-        total = total + 2 * 2 * boundary_bytes(model, at)
+        total = total + 2 * 2 * boundary_bytes(rank)
     experts = [piece for block in model.parts.blocks for piece in block.pieces if isinstance(piece.layer, Experts)]
     if experts:
         layer = experts[0].layer
@@ -88,8 +81,9 @@ def buffer_bytes(model: Model, at: Degrees, policy: Policy, chunks: tuple[Chunk,
     return total
 
 
-def boundary_bytes(model: Model, at: Degrees) -> Any:
+def boundary_bytes(rank: Rank) -> Any:
     """What one micro-batch hands from stage to stage."""
+    model, at = rank.model, rank.at
     return rank_part(_edge_positions(model, at), at.outer_cut) * _width(model) * model.size
 
 
