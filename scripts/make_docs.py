@@ -316,7 +316,7 @@ def accuracy_page() -> str:
     for row in found.summary:
         error = _error(row.median_error, row.section)
         mape = "" if row.mape_held_out is None else f"{row.mape_held_out:.2g}"
-        if row.n:
+        if row.n and row.section != "predictions":
             sources.append((row.source, row.section, f"{row.n:,}", f"{row.within:,}", error, mape))
     wrong: Rows = [
         (each.source, each.statement, _figure(each.article), _figure(each.expected), each.unit, each.why)
@@ -332,6 +332,8 @@ def accuracy_page() -> str:
         "S4 are articles in Chinese on compute platforms, utilisation and the cost of large models, every number of "
         "which is recomputed; the others are papers, logs and repositories, as they are named.\n",
         accuracy(),
+        "\n## Step times\n\n" + STEP_TIMES + "\n",
+        step_times(),
         "\n## By source\n\n`within`: claims that hold; for runs, those within one point of the peak. `relative` is "
         "the mean of |error| over the expected figure.\n",
         table(("source", "section", "compared", "within", "median error", "relative"), sources, "--rrrr"),
@@ -367,6 +369,35 @@ def accuracy() -> str:
     note = next(row.why_not_fitted for row in found.summary if row.section == "runs")
     heading = ("what is recomputed", "numbers", "agree", "largest error")
     return table(heading, rows, "-rrr") + f"\n\nOf the runs: {note}. See [accuracy]({{docs}}accuracy.md)."
+
+
+STEP_TIMES = (
+    "Training steps predicted from model, layout, device and stack, beside measured ones (`suanli verify --only "
+    "predictions`). A stack's few numbers are fitted to runs; *held out* is the mean |error| on the runs of a fold that "
+    "was left out, *fitted* the same when nothing is. *Constant utilisation* is the simplest rule on the same folds: the "
+    "median utilisation of the other folds on the same GPU and dtype, FLOPs counted in the way that serves it best. "
+    "What is believed before any run is seen (`nouns/profile.py`, `catalog/stack_time.toml`) was written with these "
+    "sets in sight; no held-out row enters a fit."
+)
+
+
+def step_times() -> str:
+    """The planner's error by set, fitted and held out apart."""
+    found: Verification = suanli.verify().result
+    rows: Rows = [
+        (row.source, f"{row.n:,}", row.fold, *map(_percent, (row.mape_fitted, row.mape_held_out, row.mape_constant)),
+         _percent(row.coverage), _percent(row.bar))
+        for row in found.summary if row.section == "predictions"
+    ]  # fmt: skip
+    heading = (
+        "steps of", "runs", "left out together", "fitted", "held out", "constant utilisation", "inside the 80 % interval",
+        "aim",
+    )  # fmt: skip
+    return table(heading, rows, "-r-rrrrr")
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else format_percent(value, 1)
 
 
 SECTIONS: tuple[tuple[str, str, Callable[[ClaimResult], bool]], ...] = (
@@ -525,6 +556,7 @@ def verbs() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "speed": speed,
     "accuracy": accuracy,
+    "step times": lambda: f"{STEP_TIMES}\n\n{step_times()}",
     "verbs": verbs,
     "one run": lambda: one_run(tuple(each.name for each in CONVENTIONS.values() if each.common)),
     **{f"summary {verb}": partial(summary, verb) for verb in RESULTS},
