@@ -59,6 +59,7 @@ from suanli.nouns.counts import Count
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
+from suanli.plan.layout import LayoutPlan
 from suanli.report import Document, document_of
 from suanli.report.text import print_document
 from suanli.report.verify_pages import shown
@@ -150,7 +151,7 @@ def with_outputs(text: str) -> str:
 
 RESULTS: dict[str, type] = {
     "count": Count, "mfu": Mfu, "train": TrainPlan, "gpus": Devices, "models": Models, "why": Why,
-    "verify": Verification,
+    "verify": Verification, "layout": LayoutPlan,
 }  # fmt: skip
 
 
