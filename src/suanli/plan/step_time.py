@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from suanli.formulas.kernels import joined_s
 from suanli.nouns.arch import Arch
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
@@ -148,12 +149,9 @@ def _full(job: Job, grid: Grid) -> Array:
 # --- the account --------------------------------------------------------------------------------------------------
 
 
-def joined(first: Array, second: Array) -> Array:
+def _joined(first: Array, second: Array) -> Array:
     """Time of two activities side by side."""
-    import numpy as np  # noqa: PLC0415
-
-    slow, fast = np.maximum(first, second), np.minimum(first, second)
-    return slow * (1 + (fast / np.maximum(slow, _NOTHING)) ** _SHARPNESS) ** (1 / _SHARPNESS)
+    return joined_s(first, second, _SHARPNESS)
 
 
 def account(features: Features, profile: Any) -> dict[str, Array]:
@@ -185,7 +183,7 @@ def _micro(features: Features, work: Array, profile: Any, stages: Array) -> dict
     busy = {key: sum(factors[at] * each[at] for at in ENTRIES) for key, each in passes.items()}
     found["recompute"] = busy["r"]
     host = {key: profile.launch_s * each[LAUNCHES] + profile.span_s * each[SPANS] for key, each in passes.items()}
-    launched = {key: joined(busy[key], host[key]) for key in passes}
+    launched = {key: _joined(busy[key], host[key]) for key in passes}
     found["launch"] = sum(launched[key] - busy[key] for key in passes)
     gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
     back = launched["b"] + launched["r"]
@@ -199,7 +197,7 @@ def _beside(busy: Array, travel: Array, profile: Any) -> Array:
     import numpy as np  # noqa: PLC0415
 
     hidden = np.maximum(0, 1 - profile.data_exposed)
-    return joined(busy, travel * hidden) + travel * (1 - hidden) - busy
+    return _joined(busy, travel * hidden) + travel * (1 - hidden) - busy
 
 
 def _exchange(features: Features, factors: Mapping[int, Array], work: Array, profile: Any) -> Array:
@@ -210,7 +208,7 @@ def _exchange(features: Features, factors: Mapping[int, Array], work: Array, pro
 
     whole = work[c.EXCHANGE] * profile.imbalance
     beside = sum(factor * work[at] for at, factor in factors.items())
-    paired = (joined(beside, whole) - beside) / np.maximum(work[c.EXCHANGE], _NOTHING)
+    paired = (_joined(beside, whole) - beside) / np.maximum(work[c.EXCHANGE], _NOTHING)
     return np.where(features.paired > 0, paired, profile.expert_exposed * profile.imbalance)
 
 
