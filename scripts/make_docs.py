@@ -374,8 +374,9 @@ def accuracy() -> str:
 
 STEP_TIMES = (
     "Training steps predicted from model, layout, device and stack, beside measured ones (`suanli verify --only "
-    "predictions`). A stack's few numbers are fitted to runs; *held out* is the mean |error| on the runs of a fold that "
-    "was left out, *fitted* the same when nothing is. *Constant utilisation* is the simplest rule on the same folds: the "
+    "predictions`). A stack's few numbers are fitted to runs; *held out* is the mean |error| on the runs of a fold "
+    "that was left out, *fitted* the same when nothing is. *Constant utilisation* is the simplest rule on these folds: "
+    "the "
     "median utilisation of the other folds on the same GPU and dtype, FLOPs counted in the way that serves it best. "
     "What is believed before any run is seen (`nouns/profile.py`, `catalog/stack_time.toml`) was written with these "
     "sets in sight; no held-out row enters a fit."
@@ -391,8 +392,8 @@ def step_times() -> str:
         for row in found.summary if row.section == "predictions"
     ]  # fmt: skip
     heading = (
-        "steps of", "runs", "left out together", "fitted", "held out", "constant utilisation", "inside the 80 % interval",
-        "aim",
+        "steps of", "runs", "left out together", "fitted", "held out", "constant utilisation",
+        "inside the 80 % interval", "aim",
     )  # fmt: skip
     return table(heading, rows, "-r-rrrrr")
 

@@ -39,9 +39,6 @@ _THOUSANDS = re.compile(r"\d{1,2}(,\d{3})+")  # 16,384 is one number; 512,1024 a
 DEFAULT_STACK = "megatron-core"
 # Training dtypes and the catalogue's peak that a utilisation in them is of.
 PEAK_OF = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
-# Stacks that predict times under a name of their own keep memory as these do.
-MEMORY_OF = {"megatron-deepspeed": "deepspeed", "deepspeed-zero3": "deepspeed", "llama3": "megatron-core",
-             "megatron-bridge": "megatron-core"}  # fmt: skip
 
 
 def plan_layouts(
@@ -78,7 +75,7 @@ def plan_layouts(
     workload = read_workload(request, arch, {"seq": seq}, {"phase": "train", "batch": batch, "dtype": word})
     name = request.word("stack", stack, DEFAULT_STACK)
     profile = request.attempt(lambda: find_profile(name))
-    keeps = request.attempt(lambda: find_stack(MEMORY_OF.get(name, name))) if profile is not None else None
+    keeps = request.attempt(lambda: find_stack(name)) if profile is not None else None
     request.check()
     assert arch is not None and device is not None and workload is not None and profile is not None
     assert keeps is not None and batch is not None and most is not None
@@ -122,7 +119,7 @@ def plan_layouts(
             *(f"links: {each}" for each in links.sources),
             *(f"profile: {each}" for each in profile.sources),
         ),
-        notes=(*assumed_line(request), *_notes(question, plan, keeps.name, bill), *length_notes(arch, workload, seq)),
+        notes=(*assumed_line(request), *_notes(question, plan, bill), *length_notes(arch, workload, seq)),
         asked={"question": question},
     )  # fmt: skip
 
@@ -227,10 +224,8 @@ def _price(device: Device) -> tuple[float | None, str]:
     return found.usd_per_gpu_hour / device.torch_devices_per_package, f"price: {price_sentence(found)}"
 
 
-def _notes(question: Question, plan: Any, memory_stack: str, bill: str) -> tuple[str, ...]:
+def _notes(question: Question, plan: Any, bill: str) -> tuple[str, ...]:
     found = [f"links: {question.fabric.name}", bill]
-    if memory_stack != question.profile.name:
-        found.append(f"memory as {memory_stack} keeps it; {question.profile.name} has no memory rules of its own")
     if question.stack.flash and question.stack.selective == "scores":
         found.append(FLASH_KEEPS_NO_SCORES)
     if question.curves.extrapolated:

@@ -98,6 +98,11 @@ class SourceSummary:
         default=None, metadata={"unit": "fraction", "doc": "held-out rows inside their 80 % interval"}
     )
     bar: float | None = field(default=None, metadata={"unit": "fraction", "doc": "largest mean error aimed at"})
+    regret: float | None = field(
+        default=None,
+        metadata={"unit": "fraction", "doc": "time of the layout picked over the best, less 1, mean over groups"},
+    )
+    worst_regret: float | None = field(default=None, metadata={"unit": "fraction", "doc": "the largest of them"})
     fold: str = field(default="", metadata={"doc": "what is left out together"})
     folds: Mapping[str, float] = field(
         default_factory=dict, hash=False, metadata={"unit": "fraction", "doc": "mean held-out error of each fold"}

@@ -17,6 +17,7 @@ from suanli.plan.step_time import Features, account
 
 Array = Any
 NOISE = 0.04  # of the logarithm of a step time: beyond it an error counts by its size, no longer by its square
+COVERED = 0.8  # of the interval
 _STEPS, _NUDGE, _ENOUGH = 25, 1e-4, 1e-3
 
 
@@ -89,13 +90,15 @@ class Fitted:
 class _Problem:
     """θ, what it means, and how well it does."""
 
-    def __init__(self, data: Data, prior: Profile, label_spreads: Sequence[Mapping[str, float]]) -> None:
+    def __init__(
+        self, data: Data, prior: Profile, label_spreads: Sequence[Mapping[str, float]], narrower: float
+    ) -> None:
         import numpy as np  # noqa: PLC0415
 
         self.data, self.prior, self.goal = data, prior, np.log(data.step_s)
         self.own = list(spreads())
         self.places: list[tuple[str, str, Any]] = []  # label, name, rows
-        widths = [spreads()[name] for name in self.own]
+        widths = [spreads()[name] * narrower for name in self.own]
         for place, shifted in enumerate(label_spreads):
             found = sorted({row[place] for row in data.labels})
             for label in found if len(found) > 1 else ():
@@ -139,11 +142,14 @@ def fit(
     data: Data,
     prior: Profile,
     label_spreads: Sequence[Mapping[str, float]],
+    narrower: float = 1.0,
 ) -> Fitted:
-    """The numbers that the rows and what was believed agree on: damped Gauss–Newton on θ."""
+    """The numbers that the rows and what was believed agree on: damped Gauss–Newton on θ. `narrower` multiplies how
+    far the numbers are believed to spread.
+    """
     import numpy as np  # noqa: PLC0415
 
-    problem = _Problem(data, prior, label_spreads)
+    problem = _Problem(data, prior, label_spreads, narrower)
     theta, damping = np.zeros(len(problem.widths)), 1e-3
     now = problem.logarithms(theta)
     cost = problem.cost(now, theta)
@@ -171,3 +177,12 @@ def fit(
             break
         theta, now, cost, damping = tried, there, cost - gained, max(damping / 5, 1e-6)
     return problem.fitted(theta)
+
+
+def half_width(errors: Array) -> float:
+    """The size that `COVERED` of the errors stay below, counting one that is not yet seen."""
+    import numpy as np  # noqa: PLC0415
+
+    ordered = np.sort(np.abs(errors))
+    place = min(len(ordered), int(np.ceil(COVERED * (len(ordered) + 1))))
+    return float(ordered[place - 1])

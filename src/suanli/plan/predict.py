@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from suanli.catalog.curves import find_curves
+from suanli.catalog.devices import find_device
+from suanli.catalog.stacks import find_stack
 from suanli.nouns.grid import Grid
 from suanli.nouns.layers import Experts
 from suanli.nouns.layout import Layout
 from suanli.nouns.profile import Profile, StackProfile, Traits
 from suanli.nouns.step import Entry, StepEstimate
+from suanli.nouns.workload import Workload
 from suanli.plan.calibrate import Data, join_features, take_features
+from suanli.plan.memory import memory_estimate
 from suanli.plan.observed import Observation
 from suanli.plan.step_time import Features, Job, account, features
 
@@ -29,14 +33,14 @@ def job_of(observation: Observation, traits: Traits) -> Job:
 
 def data_of(observations: Sequence[Observation], traits: Traits, prior: Profile) -> Data:
     """Features of runs of one stack, runs of one model on one device together; where a run has several layouts, of
-    the one that is fastest by `prior`.
+    the one that fits and is fastest by `prior`.
     """
     import numpy as np  # noqa: PLC0415
 
     groups: dict[Any, list[tuple[int, Layout]]] = {}
     for place, each in enumerate(observations):
         key = (id(each.arch), each.seq, each.device, each.dtype, id(each.fabric))
-        groups.setdefault(key, []).extend((place, layout) for layout in each.layouts)
+        groups.setdefault(key, []).extend((place, layout) for layout in fitting(each))
     parts, rows = [], []
     for held in groups.values():
         batches = np.array([float(observations[place].global_batch) for place, _ in held])
@@ -50,6 +54,21 @@ def data_of(observations: Sequence[Observation], traits: Traits, prior: Profile)
         take_features(joined, np.array(fastest)), np.array([each.step_s for each in observations]),
         tuple(each.labels for each in observations), np.ones(len(observations)),
     )  # fmt: skip
+
+
+def fitting(run: Observation) -> tuple[Layout, ...]:
+    """Of a run's possible layouts those that fit its device; the one that needs least where none does."""
+    if len(run.layouts) == 1:
+        return run.layouts
+    workload = Workload(phase="train", seq=run.seq)
+    stack, capacity = find_stack(run.stack), find_device(run.device).memory_bytes_per_torch_device
+    estimates = [
+        memory_estimate(run.arch, workload, layout, stack, global_batch=run.global_batch, capacity=capacity)
+        for layout in run.layouts
+    ]
+    held = tuple(layout for layout, found in zip(run.layouts, estimates, strict=True) if found.fits)
+    least = min(range(len(estimates)), key=lambda place: estimates[place].total)
+    return held or (run.layouts[least],)
 
 
 def step_times(found: Features, profile: Profile) -> Array:

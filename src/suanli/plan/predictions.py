@@ -20,12 +20,11 @@ from suanli.catalog.runs import published_runs
 from suanli.count import build_ledger
 from suanli.nouns.profile import UNSEEN, StackProfile
 from suanli.nouns.workload import Workload
-from suanli.plan.calibrate import fit
+from suanli.plan.calibrate import fit, half_width
 from suanli.plan.observed import Observation, observe_run, observe_step
 from suanli.plan.predict import data_of
 
 Array = Any
-COVERED = 0.8  # of the interval
 _PEAKS = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 _BRIDGE = ("Megatron-Bridge dense", "Megatron-Bridge MoE")
 _VTRAIN = ("vTrain-multi", "vTrain-single")
@@ -123,6 +122,22 @@ class Judged:
 
         return np.abs(np.log(self.held_out_s / self.measured_s)) <= self.half_width
 
+    @property
+    def regrets(self) -> dict[str, float]:
+        """Of each group of runs that differ in layout only: the time of the layout held-out prediction picks over the
+        best measured, less 1. Groups of one layout have none.
+        """
+        groups: dict[str, list[int]] = {}
+        for place, run in enumerate(self.runs):
+            key = f"{run.model} {run.release}, {run.gpus:,} × {run.device} {run.dtype}, {run.global_batch:,} × {run.seq:,}"
+            groups.setdefault(key, []).append(place)
+        measured = self.measured_s
+        return {
+            key: float(measured[min(places, key=self.held_out_s.__getitem__)] / measured[places].min() - 1)
+            for key, places in groups.items()
+            if len(places) > 1
+        }
+
 
 @cache
 def observations() -> tuple[Observation, ...]:
@@ -164,15 +179,6 @@ def _half_widths(errors: Array, keys: Array, judged: Array) -> Array:
         others = judged & (keys != key)
         found[keys == key] = half_width(errors[others if others.any() else keys != key])
     return found
-
-
-def half_width(errors: Array) -> float:
-    """The size that `COVERED` of the errors stay below, counting one that is not yet seen."""
-    import numpy as np  # noqa: PLC0415
-
-    ordered = np.sort(np.abs(errors))
-    place = min(len(ordered), int(np.ceil(COVERED * (len(ordered) + 1))))
-    return float(ordered[place - 1])
 
 
 # --- a constant utilisation ---------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from suanli.formulas.kernels import joined_s
 from suanli.nouns.arch import Arch
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
@@ -149,10 +150,7 @@ def _full(job: Job, grid: Grid) -> Array:
 
 def joined(first: Array, second: Array) -> Array:
     """Time of two activities side by side."""
-    import numpy as np  # noqa: PLC0415
-
-    slow, fast = np.maximum(first, second), np.minimum(first, second)
-    return slow * (1 + (fast / np.maximum(slow, _NOTHING)) ** _SHARPNESS) ** (1 / _SHARPNESS)
+    return joined_s(first, second, _SHARPNESS)
 
 
 def account(features: Features, profile: Any) -> dict[str, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from statistics import fmean
 from typing import Any
 
 from suanli.nouns.claim import PREDICTED, ClaimResult, SourceSummary, Verification
@@ -49,12 +50,14 @@ def _summary(found: Judged) -> SourceSummary:
     held = np.abs(found.errors(found.held_out_s))
     worst = int(held.argmax())
     keys = np.array([found.set.key(run) for run in found.runs])
+    regrets = found.regrets.values()
     return SourceSummary(
         source=found.name, section=SECTION, n=len(held), within=None, failed=0, median_error=None,
         worst=found.runs[worst].id, worst_error=float(found.errors(found.held_out_s)[worst]),
         mape_fitted=_mean(found, found.fitted_s), mape_held_out=float(held.mean()), why_not_fitted=_WHY,
         median_held_out=float(np.median(held)), mape_constant=_mean(found, found.constant_s),
         coverage=float(found.covered.mean()), bar=found.set.bar, fold=found.set.fold,
+        regret=fmean(regrets) if regrets else None, worst_regret=max(regrets, default=None),
         folds={str(key): float(held[keys == key].mean()) for key in sorted(set(keys))},
     )  # fmt: skip
 

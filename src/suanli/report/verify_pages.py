@@ -60,8 +60,14 @@ def _predictions(found: Verification) -> list[Block]:
         for row in rows
         if len(row.folds) <= FOLDS_SHOWN
     )
+    regrets = tuple(
+        f"{row.source}: {_part(row.regret)} on average, {_part(row.worst_regret)} at worst"
+        for row in rows
+        if row.regret is not None
+    )
     table = Table(title, columns, tuple(_prediction_row(row) for row in rows), right)
-    return [table, Lines("Mean |error| of each fold left out", folds)]
+    picked = Lines("Time of the layout that is picked over the best one measured, where runs differ in layout", regrets)
+    return [table, Lines("Mean |error| of each fold left out", folds), picked]
 
 
 def _prediction_row(row: SourceSummary) -> tuple[str, ...]:
