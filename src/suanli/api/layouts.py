@@ -79,20 +79,7 @@ def plan_layouts(
     request.check()
     assert arch is not None and device is not None and workload is not None and profile is not None
     assert keeps is not None and batch is not None and most is not None
-    if arch.unit != "token" or not any(placed.block for placed in arch.leaves()):
-        what = f"{arch.name} is no stack of blocks over tokens"
-        request.fault("no_blocks", "the model cannot be laid out", "model", got=what, expected="a transformer")
-    links = request.attempt(lambda: read_fabric(fabric, device))
-    curves = request.attempt(lambda: find_curves(device))
-    peak = request.attempt(lambda: find_peak(device, PEAK_OF[word], None))
-    if curves is not None and word not in curves.matmul_dtypes:
-        request.fault(
-            "unknown_dtype",
-            f"no {word} products were measured on {device.short_id}",
-            "dtype",
-            got=word,
-            expected="one of " + ", ".join(each for each in PEAK_OF if each in curves.matmul_dtypes),
-        )
+    links, curves, peak = _machine(request, arch, device, fabric, word)
     memory = device.memory_bytes_per_torch_device if limit is None else int(limit)
     if memory is None:
         request.fault("missing_option", f"the memory of {device.short_id} is not known", "memory_limit",
@@ -122,6 +109,20 @@ def plan_layouts(
         notes=(*assumed_line(request), *_notes(question, plan, bill), *length_notes(arch, workload, seq)),
         asked={"question": question},
     )  # fmt: skip
+
+
+def _machine(request: Request, arch: Arch, device: Device, fabric: str | None, dtype: str) -> tuple[Any, Any, Any]:
+    """Links, kernels and peak of the device; a fault for what is missing, and for a model that has no blocks."""
+    if arch.unit != "token" or not any(placed.block for placed in arch.leaves()):
+        what = f"{arch.name} is no stack of blocks over tokens"
+        request.fault("no_blocks", "the model cannot be laid out", "model", got=what, expected="a transformer")
+    links = request.attempt(lambda: read_fabric(fabric, device))
+    curves = request.attempt(lambda: find_curves(device))
+    peak = request.attempt(lambda: find_peak(device, PEAK_OF[dtype], None))
+    if curves is not None and dtype not in curves.matmul_dtypes:
+        request.fault("unknown_dtype", f"no {dtype} products were measured on {device.short_id}", "dtype", got=dtype,
+                      expected="one of " + ", ".join(each for each in PEAK_OF if each in curves.matmul_dtypes))  # fmt: skip
+    return links, curves, peak
 
 
 def _needed(request: Request, name: str, value: Any, example: str) -> int | None:
