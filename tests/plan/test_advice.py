@@ -75,7 +75,7 @@ def test_best_first_and_what_does_not_fit_last():
         sizes = {"none": 90.0, "selective": 50.0, "full": 20.0}
         return [(seconds[each.recompute] + 0.1 * each.zero, sizes[each.recompute]) for each in layouts]
 
-    levers = advise(SPACE, NOW, prices, 60.0)
+    levers = advise(NOW, list(changes(SPACE, NOW)), prices, 60.0)
     assert (levers[0].lever, levers[0].change) == ("less recompute", "recompute full → selective")
     assert levers[0].gain_fraction == pytest.approx(2 / 10.1)
     assert levers[0].memory_bytes == 50

@@ -120,8 +120,9 @@ def _machine(request: Request, arch: Arch, device: Device, fabric: str | None, d
     curves = request.attempt(lambda: find_curves(device))
     peak = request.attempt(lambda: find_peak(device, PEAK_OF[dtype], None))
     if curves is not None and dtype not in curves.matmul_dtypes:
-        request.fault("unknown_dtype", f"no {dtype} products were measured on {device.short_id}", "dtype", got=dtype,
-                      expected="one of " + ", ".join(each for each in PEAK_OF if each in curves.matmul_dtypes))  # fmt: skip
+        known = ", ".join(each for each in PEAK_OF if each in curves.matmul_dtypes)
+        what = f"no {dtype} products were measured on {device.short_id}"
+        request.fault("unknown_dtype", what, "dtype", got=dtype, expected=f"one of {known}")
     return links, curves, peak
 
 

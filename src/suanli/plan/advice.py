@@ -78,9 +78,8 @@ def _traded(layout: Layout, less: str, more: str, lever: str) -> Iterator[tuple[
         yield back, {less: 2 * down, more: up // 2, **(away if gone else {})}
 
 
-def advise(space: Space, layout: Layout, prices: Prices, limit_bytes: float) -> tuple[Lever, ...]:
+def advise(layout: Layout, found: Sequence[Change], prices: Prices, limit_bytes: float) -> tuple[Lever, ...]:
     """Every lever with what it gains, those that fit first, best first."""
-    found = list(changes(space, layout))
     (now, _), *priced = prices([layout, *(each for _, _, each in found)])
     levers = [
         lever_of(*change, seconds, now, size, limit_bytes)

@@ -15,7 +15,7 @@ from suanli.nouns.plans import Counts, Difference, FrontPoint, Lever, PlannedLay
 from suanli.nouns.profile import StackProfile
 from suanli.nouns.stack import Stack
 from suanli.nouns.workload import RECOMPUTE, Workload
-from suanli.plan.advice import advise, lever_of, ordered
+from suanli.plan.advice import advise, changes, lever_of, ordered
 from suanli.plan.difference import difference
 from suanli.plan.enumerate import Enumeration, enumerate_grid
 from suanli.plan.launch import Job as LaunchJob
@@ -261,7 +261,9 @@ FASTER = 2  # times the rate of a link, as a lever
 
 def _advice(question: Question, space: Space, layout: Layout) -> tuple[Lever, ...]:
     """Levers of the layout, and those of the machine: 8-bit products, faster links."""
-    levers = list(advise(space, layout, lambda layouts: _prices(question, layouts), question.limit_bytes))
+    policies = _policies(question).get("recompute", RECOMPUTE)
+    found = [each for each in changes(space, layout) if each[2].recompute in policies]
+    levers = list(advise(layout, found, lambda layouts: _prices(question, layouts), question.limit_bytes))
     (now, size), *_ = _prices(question, [layout])
     for lever, change, other in _machines(question):
         (seconds, _), *_ = _prices(other, [layout])

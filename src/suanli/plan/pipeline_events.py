@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from suanli.formulas import pipelines
 from suanli.plan.pipeline_orders import BACKWARD, FORWARD, INPUT, WEIGHT, Pass, Together, orders
 
 
@@ -170,17 +171,12 @@ def _ends(score: _Score, lengths: Sequence[float], send_s: float) -> list[float]
 
 
 def closed_form_bubble(schedule: str, stage: StageTimes, pp: int, vpp: int = 1) -> float:
-    """Seconds that pp equal stages wait, sends apart; `stage` is a rank's whole work of one micro-batch.
-
-    1F1B (pp − 1)(F + B); interleaved a vpp-th of it (arXiv:2104.04473 §2.2); zero-bubble (pp − 1)(F + B − 2W)
-    (arXiv:2401.10241 §3); DualPipe (pp/2 − 1)(F + B + B − 3W) (arXiv:2412.19437 Table 2, where two passes side by
-    side take as long as one after the other).
-    """
+    """Seconds that pp equal stages wait, sends apart; `stage` is a rank's whole work of one micro-batch."""
     forward, backward, weight = stage.forward_s, stage.backward_s, stage.weight_s
     found: Mapping[str, float] = {
-        "1f1b": (pp - 1) * (forward + backward),
-        "interleaved": (pp - 1) * (forward + backward) / vpp,
-        "zero-bubble": (pp - 1) * (forward + backward - 2 * weight),
-        "dualpipe": (pp / 2 - 1) * (forward + 2 * backward - 3 * weight),
+        "1f1b": pipelines.bubble_1f1b(pp, forward, backward),
+        "interleaved": pipelines.bubble_interleaved(pp, forward, backward, vpp),
+        "zero-bubble": pipelines.bubble_zero_bubble(pp, forward, backward, weight),
+        "dualpipe": pipelines.bubble_dualpipe(pp, forward, backward, weight),
     }
     return found[schedule]
