@@ -129,7 +129,8 @@ class Judged:
         """
         groups: dict[str, list[int]] = {}
         for place, run in enumerate(self.runs):
-            key = f"{run.model} {run.release}, {run.gpus:,} × {run.device} {run.dtype}, {run.global_batch:,} × {run.seq:,}"
+            where = f"{run.gpus:,} × {run.device} {run.dtype}"
+            key = f"{run.model} {run.release}, {where}, {run.global_batch:,} × {run.seq:,}"
             groups.setdefault(key, []).append(place)
         measured = self.measured_s
         return {
