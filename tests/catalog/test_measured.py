@@ -15,7 +15,8 @@ from suanli.catalog.stacks import find_stack
 ROWS = {
     "2205.05198 T5": 8, "2205.05198 text": 1, "2104.04473 T1": 6, "2104.04473 T2 PTD": 4, "2104.04473 T2 ZeRO3": 5,
     "2201.11990 s2.4": 3, "MegaScale T2 Megatron-LM": 5, "MegaScale T2 MegaScale": 5, "2407.21783 T4": 2,
-    "vTrain-multi": 94, "vTrain-single": 1080, "NVIDIA dgxc-benchmarking v25.04.02": 44, "MosaicML llm-foundry FSDP": 154,
+    "vTrain-multi": 94, "vTrain-single": 1080, "NVIDIA dgxc-benchmarking v25.04.02": 44,
+    "MosaicML llm-foundry FSDP": 154,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Fitting: numbers that made the data are found, what the data do not say stays as believed, odd rows are not followed."""
+"""Fitting: numbers that made the data are found, what data do not say stays as believed, odd rows are not followed."""
 
 from __future__ import annotations
 

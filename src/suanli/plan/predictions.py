@@ -236,7 +236,8 @@ def fit_stack(name: str, judged: Sequence[Judged]) -> StackProfile:
     fitted = fit(replace(data, weights=np.array(least)), stack.prior, stack.spreads)
     widths = {routed: _widest(sets, routed) for routed in (False, True)}
     return replace(
-        stack, numbers=fitted.numbers, labels=fitted.labels, rows=len(runs),
+        stack, numbers=fitted.numbers, labels=fitted.labels,
+        rows=len(runs), routed_rows=sum(run.routed for run in runs),
         half_width=widths[False] or stack.half_width, routed_half_width=widths[True] or stack.routed_half_width,
         devices=tuple(sorted({run.labels[0] for run in runs})),
         sources=tuple(sorted({run.source for run in runs})),
