@@ -234,19 +234,31 @@ def test_more_stages_have_more_bubble(stages: int) -> None:
 
 
 def test_shared_layouts_are_timed_once() -> None:
-    timed = []
+    timed: dict[str, set[int]] = {}
 
     class Counted:
         def __getattr__(self, name: str) -> Any:
             def call(*sizes: Any, **more: Any) -> Any:
-                timed.append(max((np.size(each) for each in sizes), default=1))
+                timed.setdefault(name, set()).add(max((np.size(each) for each in sizes), default=1))
                 return getattr(H100, name)(*sizes, **more)
 
             return call
 
     many = [Layout(dp=dp, pp=pp, zero=zero) for dp in (1, 2, 4) for pp in (1, 2) for zero in (0, 1, 3)]
     features(job(curves=Counted()), Grid.of(many), 256.0)
-    matmuls = [size for size in timed if size > 1]
-    assert len(many) == 18
-    assert 1 in timed  # tp, cp, ep, micro-batch are the same everywhere: products are timed for one layout
-    assert all(size in (1, 18) for size in matmuls)
+    # 18 layouts, 6 shapes (dp, pp), one kind of block: tp, cp, ep and the micro-batch are the same everywhere
+    assert timed["matmul_s"] == timed["attention_s"] == {1}
+    assert timed["collective_s"] == {1, 6}
+
+
+def test_layouts_of_one_shape_share_it_and_differ_in_the_rest() -> None:
+    many = [
+        Layout(tp=2, dp=16, zero=zero, recompute=again, offload=away)
+        for zero in (0, 1, 3) for again in ("none", "selective", "full") for away in (False, True)
+    ]  # fmt: skip
+    found = features(job(), Grid.of(many), 256.0)
+    assert (found.stages.slowest.shape[-1], len(found.place)) == (1, 18)
+    together = step_times(found, Profile())
+    assert together == pytest.approx([step(layout) for layout in many])
+    assert together == pytest.approx(step_times(found.apart(), Profile()))
+    assert len(set(together.round(9))) == 12  # with a fused attention nothing is left for selective recompute
