@@ -31,7 +31,8 @@ def main() -> None:
 
 def _table(stack: StackProfile) -> str:
     head = {
-        "rows": stack.rows, "sources": list(stack.sources), "devices": list(stack.devices),
+        "rows": stack.rows, "routed_rows": stack.routed_rows,
+        "sources": list(stack.sources), "devices": list(stack.devices),
         "half_width": round(stack.half_width, 4), "routed_half_width": round(stack.routed_half_width, 4),
         "command": "python scripts/fit_profiles.py", "date": datetime.date.today().isoformat(),
     }  # fmt: skip

@@ -113,7 +113,10 @@ def read_profiles(
                 labels=labels,
                 devices=tuple(entry["devices"]),
                 sources=tuple(entry["sources"]),
-                **{key: entry[key] for key in ("half_width", "routed_half_width", "rows", "command", "date")},
+                **{
+                    key: entry[key]
+                    for key in ("half_width", "routed_half_width", "rows", "routed_rows", "command", "date")
+                },
             )
     faults.raise_if_any()
     for name, other in likes.items():

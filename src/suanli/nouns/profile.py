@@ -93,6 +93,7 @@ class StackProfile:
     routed_half_width: float = field(default=UNSEEN, metadata={"doc": "the same for models with routed experts"})
     devices: tuple[str, ...] = field(default=(), metadata={"doc": "devices and dtypes it was fitted on"})
     rows: int = field(default=0, metadata={"doc": "runs fitted to"})
+    routed_rows: int = field(default=0, metadata={"doc": "of them runs of models with routed experts"})
     sources: tuple[str, ...] = ()
     command: str = ""
     date: str = ""

@@ -8,7 +8,7 @@ followed into their noise. Residuals are weighed as |r| beyond a few percent (Hu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from suanli.nouns.profile import Profile, spreads
@@ -41,16 +41,19 @@ class Data:
 
 def take_features(features: Features, rows: Array) -> Features:
     """The features of some layouts."""
-    found: Features = _each(Features, (features,), lambda parts: parts[0][..., rows])
-    return found
+    import numpy as np  # noqa: PLC0415
+
+    found: Features = _each(Features, (features.apart(),), lambda parts: parts[0][..., rows])
+    return replace(found, place=np.arange(len(found.place)))
 
 
 def join_features(parts: Sequence[Features]) -> Features:
     """Features of several grids, one after another."""
     import numpy as np  # noqa: PLC0415
 
-    found: Features = _each(Features, parts, lambda arrays: np.concatenate(arrays, axis=-1))
-    return found
+    apart = [each.apart() for each in parts]
+    found: Features = _each(Features, apart, lambda arrays: np.concatenate(arrays, axis=-1))
+    return replace(found, place=np.arange(len(found.place)))
 
 
 def _each(kind: type, parts: Sequence[Any], make: Any) -> Any:
@@ -84,7 +87,7 @@ class Fitted:
             held = [self.labels.get(row[place], {}) for row in data.labels]
             names = sorted({name for each in held for name in each})
             profile = profile.scaled({name: np.array([each.get(name, 1.0) for each in held]) for name in names})
-        return sum(account(data.features, profile).values())
+        return sum(account(data.features.apart(), profile).values())
 
 
 class _Problem:
@@ -96,6 +99,7 @@ class _Problem:
         import numpy as np  # noqa: PLC0415
 
         self.data, self.prior, self.goal = data, prior, np.log(data.step_s)
+        self.features = data.features.apart()  # numbers may differ by row
         self.own = list(spreads())
         self.places: list[tuple[str, str, Any]] = []  # label, name, rows
         widths = [spreads()[name] * narrower for name in self.own]
@@ -116,7 +120,7 @@ class _Problem:
         for (_, names, rows), shift in zip(self.places, theta[len(self.own) :], strict=True):
             for name in names.split():
                 factors[name] = factors[name] * np.where(rows, np.exp(shift), 1.0)
-        return np.log(sum(account(self.data.features, self.prior.scaled(factors)).values()))
+        return np.log(sum(account(self.features, self.prior.scaled(factors)).values()))
 
     def cost(self, logarithms: Array, theta: Array) -> float:
         """Huber's loss of the residuals and the pull of what is believed."""

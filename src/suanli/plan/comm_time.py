@@ -51,25 +51,24 @@ def exchange_tokens(tally: Any, at: Any, moved_bytes: Array) -> None:
     tally.add(LAUNCHES, 2 * (at.ep > 1), 2 * (at.ep > 1))
 
 
-def data_times(job: Any, grid: Grid, dense: Array, expert: Array) -> tuple[Array, Array, Array]:
-    """Seconds of the exchange over dp after a step's micro-batches; of one gather of a stage's weights and of one
-    scatter of its gradients (ZeRO 3: once and twice a micro-batch). Experts have replicas of their own; where states
-    are sharded over fewer ranks than there are replicas (HSDP), the shards are summed over the others after that.
+def data_times(job: Any, grid: Grid, dense: Array, expert: Array) -> dict[str, Array]:
+    """Seconds of exchanges over dp of what a stage holds: `whole` sums gradients over all replicas; `scatter` and
+    `gather` are gradients and weights over the ranks that share states; `rest` sums the shards over the other replicas
+    (HSDP). Experts have replicas of their own.
     """
-    ranks, zero3 = grid.dp * grid.cp, grid.zero == 3
-    total = dict.fromkeys(("all", "scatter", "gather", "rest"), 0 * grid.tp)
+    ranks = grid.dp * grid.cp
+    total = dict.fromkeys(("whole", "scatter", "gather", "rest"), 0 * grid.tp)
     for held, replicas, shards, stride in (
         (dense, ranks, grid.state_ranks, grid.tp),
         (expert, grid.expert_dp, grid.expert_state_ranks, grid.ep * grid.etp),
     ):
         gradients, weights = held * job.traits.gradient_bytes, held * job.traits.weight_bytes
-        total["all"] = total["all"] + _group(job, "all_reduce", gradients, replicas, stride)
+        total["whole"] = total["whole"] + _group(job, "all_reduce", gradients, replicas, stride)
         total["scatter"] = total["scatter"] + _group(job, "reduce_scatter", gradients, shards, stride)
         total["gather"] = total["gather"] + _group(job, "all_gather", weights, shards, stride)
         copies = replicas / shards
         total["rest"] = total["rest"] + _group(job, "all_reduce", gradients / shards, copies, stride * shards)
-    sharded = total["rest"] + (total["scatter"] + total["gather"]) * (1 - zero3)
-    return sharded + (total["all"] - sharded) * (grid.zero == 0), total["gather"] * zero3, total["scatter"] * zero3
+    return total
 
 
 def _group(job: Any, kind: str, size: Array, ranks: Array, stride: Array) -> Array:

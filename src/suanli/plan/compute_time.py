@@ -31,6 +31,7 @@ _RESIDUAL = (3, 2)  # read two, write one; read, write
 _ACTIVATION = {True: (3, 5), False: (2, 3)}  # gated: two halves in, one out
 _ROTARY = (2, 2)  # queries, keys and values read and written (rotation, or a change of layout)
 _ROUTED = (8, 8)  # permute, unpermute on both sides of the exchange, weighted sum
+_EXPERT_LAUNCHES = (4, 6)  # of one expert: its products, each with what it quantises
 _SOFTMAX_BYTES = (4, 6)  # an unfused score in 16 bit: read, write; read two, write
 _DROPOUT_BYTES = (5, 5)  # with one byte of mask
 _LOSS_BYTES = {True: (10, 6), False: (24, 12)}  # a logit, fused or not: casts to fp32, maximum, exponential, sum
@@ -196,7 +197,9 @@ def _experts(tally: Tally, piece: Piece, at: Local) -> None:
     tally.add(EXPERT_MATMUL, forward, backward)
     held = routed * layer.hidden * _HALF
     tally.memory(at, _ROUTED[0] * held, _ROUTED[1] * held, (10, 12))
-    tally.add(LAUNCHES, 4 * groups, 6 * groups)  # two products for each expert, each with what it quantises
+    tally.add(
+        LAUNCHES, *(each * groups for each in _EXPERT_LAUNCHES)
+    )  # two products for each expert, each with what it quantises
     exchange_tokens(tally, at, held / at.etp)
 
 

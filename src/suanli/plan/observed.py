@@ -13,6 +13,7 @@ from suanli.catalog.fabrics import node_fabric
 from suanli.catalog.measured import source_facts
 from suanli.catalog.runs import measured_rate_per_gpu
 from suanli.nouns.arch import Arch
+from suanli.nouns.layers import Experts
 from suanli.nouns.layout import Layout
 from suanli.nouns.measured import MeasuredStep
 from suanli.nouns.run import PublishedRun
@@ -58,6 +59,11 @@ class Observation:
     def gpus(self) -> int:
         """GPUs it ran on."""
         return self.layouts[0].gpus
+
+    @property
+    def routed(self) -> bool:
+        """Whether its model has routed experts."""
+        return any(isinstance(placed.layer, Experts) for placed in self.arch.leaves())
 
     @property
     def labels(self) -> tuple[str, str, str]:

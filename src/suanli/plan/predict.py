@@ -90,15 +90,17 @@ def estimate(
         layout=layout, step_time_s=seconds, step_time_interval_s=(seconds / wide, seconds * wide), account=entries,
         mfu=flops / (seconds * peak * layout.gpus), stack=stack.name,
         tokens_per_second_per_gpu=global_batch * job.seq / seconds / layout.gpus,
-        extrapolates=_extrapolates(stack, labels),
+        extrapolates=_extrapolates(stack, labels, routed),
     )  # fmt: skip
 
 
-def _extrapolates(stack: StackProfile, labels: Sequence[str]) -> tuple[str, ...]:
+def _extrapolates(stack: StackProfile, labels: Sequence[str], routed: bool) -> tuple[str, ...]:
     """In what the estimate goes beyond the runs that the stack was fitted to."""
     if not stack.rows:
         return (f"no run of {stack.name} was seen",)
-    device = labels[0] if labels else ""
-    if device in stack.devices:
-        return ()
-    return (f"no run of {stack.name} on {device} was seen, only on {', '.join(stack.devices)}",)
+    device, found = labels[0] if labels else "", []
+    if device not in stack.devices:
+        found.append(f"no run of {stack.name} on {device} was seen, only on {', '.join(stack.devices)}")
+    if routed and not stack.routed_rows:
+        found.append(f"no run of {stack.name} with routed experts was seen")
+    return tuple(found)

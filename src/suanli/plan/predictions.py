@@ -129,7 +129,8 @@ class Judged:
         """
         groups: dict[str, list[int]] = {}
         for place, run in enumerate(self.runs):
-            key = f"{run.model} {run.release}, {run.gpus:,} × {run.device} {run.dtype}, {run.global_batch:,} × {run.seq:,}"
+            where = f"{run.gpus:,} × {run.device} {run.dtype}"
+            key = f"{run.model} {run.release}, {where}, {run.global_batch:,} × {run.seq:,}"
             groups.setdefault(key, []).append(place)
         measured = self.measured_s
         return {
@@ -235,7 +236,8 @@ def fit_stack(name: str, judged: Sequence[Judged]) -> StackProfile:
     fitted = fit(replace(data, weights=np.array(least)), stack.prior, stack.spreads)
     widths = {routed: _widest(sets, routed) for routed in (False, True)}
     return replace(
-        stack, numbers=fitted.numbers, labels=fitted.labels, rows=len(runs),
+        stack, numbers=fitted.numbers, labels=fitted.labels,
+        rows=len(runs), routed_rows=sum(run.routed for run in runs),
         half_width=widths[False] or stack.half_width, routed_half_width=widths[True] or stack.routed_half_width,
         devices=tuple(sorted({run.labels[0] for run in runs})),
         sources=tuple(sorted({run.source for run in runs})),

@@ -6,7 +6,8 @@ enters. Then `account`: a stack's profile makes them the entries of a step. Fitt
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from suanli.formulas.kernels import joined_s
@@ -28,7 +29,8 @@ _SELECTIVE, _FULL = RECOMPUTE.index("selective"), RECOMPUTE.index("full")
 _DUALPIPE = SCHEDULES.index("dualpipe")
 _NOTHING = 1e-30  # keeps 0/0 out where nothing is exchanged
 _SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
-_EXPERT_KEYS = ("tp", "cp", "ep", "etp", "micro_batch", "sp")
+_BLOCK = ("tp", "cp", "ep", "etp", "micro_batch", "sp")  # what the time of a block depends on
+_SHAPE = (*_BLOCK, "pp", "vpp", "dp", "schedule", "shards")  # what stages and exchanges depend on beside it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +57,14 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Features:
-    """Everything of a step that no fitted number enters, as arrays over layouts. Seconds unless named."""
+    """Everything of a step that no fitted number enters. Seconds unless named; arrays over layouts, but `stages` and
+    `paired` over the shapes among them: layouts that differ in ZeRO, recompute and offload only share a shape, and
+    `place` says which is whose.
+    """
 
     stages: Stages
+    paired: Array
+    place: Array
     micro_batches: Array
     bubble: Array
     full: Array
@@ -71,32 +78,54 @@ class Features:
     pp: Array
     vpp: Array
     overlaps: Array
-    paired: Array
+
+    def apart(self) -> Features:
+        """The same with a shape of its own for every layout, so that numbers may differ by layout."""
+        import numpy as np  # noqa: PLC0415
+
+        held = Stages(*(getattr(self.stages, each.name)[..., self.place] for each in fields(Stages)))
+        return replace(self, stages=held, paired=self.paired[self.place], place=np.arange(len(self.place)))
 
 
 def features(job: Job, grid: Grid, global_batch: Array) -> Features:
     """The features of every layout of a grid at a global batch (one, or one for each layout)."""
-    times = block_times(job, grid)
-    params = [block_params(pieces, grid) for pieces in job.groups]
-    held = stages(job.parts, grid, times, params)
-    data, gather, scatter = data_times(job, grid, held.dense, held.expert)
+    first, place = _shapes(grid)
+    shapes = grid.take(first)
+    times = block_times(job, shapes)
+    params = [block_params(pieces, shapes) for pieces in job.groups]
+    held = stages(job.parts, shapes, times, params)
+    exchanged = {name: each[place] for name, each in data_times(job, shapes, held.dense, held.expert).items()}
+    data, gather, scatter = by_stage(exchanged, grid.zero)
     return Features(
         stages=held,
+        paired=(shapes.schedule == _DUALPIPE) * 1.0,
+        place=place,
         micro_batches=global_batch / (grid.dp * grid.micro_batch),
-        bubble=bubble_share(grid),
+        bubble=bubble_share(shapes)[place],
         full=_full(job, grid),
         selective=(grid.recompute == _SELECTIVE) * 1.0,
         zero3=(grid.zero == 3) * 1.0,
-        send=send_time(job, grid, width(job.parts)),
+        send=send_time(job, shapes, width(job.parts))[place],
         data=data,
         gather=gather,
         scatter=scatter,
-        optimizer=optimizer_time(job, grid, held),
+        optimizer=optimizer_time(job, grid, held.dense[place], held.expert[place]),
         pp=grid.pp,
         vpp=grid.vpp,
         overlaps=int(job.traits.overlaps_data) + 0 * grid.pp,
-        paired=(grid.schedule == _DUALPIPE) * 1.0,
     )
+
+
+def _shapes(grid: Grid) -> tuple[Array, Array]:
+    """Places of one layout of each shape, and of each layout its shape."""
+    import numpy as np  # noqa: PLC0415
+
+    code = np.zeros(len(grid), dtype=np.int64)
+    for name in _SHAPE:
+        values, codes = np.unique(getattr(grid, name), return_inverse=True)
+        code = code * len(values) + codes
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    return first, place
 
 
 def width(parts: Parts) -> int:
@@ -108,9 +137,9 @@ def block_times(job: Job, grid: Grid) -> list[Array]:
     """Seconds of each kind of block and of both ends, computed once for layouts that share what matters."""
     import numpy as np  # noqa: PLC0415
 
-    keys = np.stack([getattr(grid, name) for name in _EXPERT_KEYS])
+    keys = np.stack([getattr(grid, name) for name in _BLOCK])
     unique, back = np.unique(keys, axis=1, return_inverse=True)
-    degrees = Degrees(**dict(zip(_EXPERT_KEYS, unique, strict=True)))
+    degrees = Degrees(**dict(zip(_BLOCK, unique, strict=True)))
     positions = positions_of(job.arch, Workload(phase="train", seq=job.seq))
     local = Local(degrees, positions, job.curves, job.fabric, job.traits, job.dtype)
     return [block_time(pieces, local)[:, :, back.reshape(-1)] for pieces in job.groups]
@@ -126,11 +155,11 @@ def block_params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
     return dense, expert
 
 
-def optimizer_time(job: Job, grid: Grid, held: Any) -> Array:
+def optimizer_time(job: Job, grid: Grid, dense: Array, expert: Array) -> Array:
     """Seconds of one pass over a rank's states, on the device or, offloaded, in the host's memory."""
     sharded = grid.zero > 0
-    dense = held.dense / (1 + sharded * (grid.state_ranks - 1))
-    expert = held.expert / (1 + sharded * (grid.expert_state_ranks - 1))
+    dense = dense / (1 + sharded * (grid.state_ranks - 1))
+    expert = expert / (1 + sharded * (grid.expert_state_ranks - 1))
     moved = (dense + expert) * job.traits.state_bytes
     near = job.curves.memory_s(moved)
     return near + (moved / job.traits.host_bytes_per_s - near) * grid.offload
@@ -154,9 +183,12 @@ def joined(first: Array, second: Array) -> Array:
 
 
 def account(features: Features, profile: Any) -> dict[str, Array]:
-    """Entry → seconds [layout]; their sum is the step. `profile` holds numbers, or arrays with one for each layout."""
-    micro = _micro(features, features.stages.slowest, profile, 1)
-    other = _micro(features, features.stages.others, profile, features.pp - 1)
+    """Entry → seconds [layout]; their sum is the step. `profile` holds numbers, or arrays with one for each layout
+    where the features stand `apart`.
+    """
+    slowest, others = (_passes(features, each, profile) for each in (features.stages.slowest, features.stages.others))
+    micro = _micro(features, slowest, profile, 1)
+    other = _micro(features, others, profile, features.pp - 1)
     times = features.micro_batches
     found = {entry: seconds * times for entry, seconds in micro.items()}
     hops = 2 * features.send
@@ -169,23 +201,42 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
     return found
 
 
-def _micro(features: Features, work: Array, profile: Any, stages: Array) -> dict[str, Array]:
-    """Entries of one micro-batch on the `stages` stages whose work is given together."""
-    forward, backward, again = work
+@dataclass(frozen=True)
+class _Passes:
+    """Of one micro-batch on stages of every shape: entries of forward and backward, and of each pass the seconds of
+    kernels and exchanges, alone and with the launches that they do not hide."""
+
+    entries: Mapping[str, Array]
+    busy: Sequence[Array]
+    launched: Sequence[Array]
+
+
+def _passes(features: Features, work: Array, profile: Any) -> _Passes:
+    """The work of stages at a stack's pace."""
     factors = factors_of(profile)
-    paired = paired_share(forward + backward, profile)
-    factors[c.EXCHANGE] = exchange_share(profile) + (paired - exchange_share(profile)) * features.paired
-    found = {name: factors[at] * (forward[at] + backward[at]) for at, name in ENTRIES.items()}
-    passes = {"f": forward, "b": backward, "r": features.full * forward + features.selective * again}
-    busy = {key: sum(factors[at] * each[at] for at in ENTRIES) for key, each in passes.items()}
-    found["recompute"] = busy["r"]
-    host = {key: profile.launch_s * each[LAUNCHES] + profile.span_s * each[SPANS] for key, each in passes.items()}
-    launched = {key: joined(busy[key], host[key]) for key in passes}
-    found["launch"] = sum(launched[key] - busy[key] for key in passes)
-    gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
-    back = launched["b"] + launched["r"]
-    waits = beside(launched["f"], gather, profile) - launched["f"] + beside(back, gather + scatter, profile) - back
-    found["weight gathers"] = waits * features.zero3
+    both = work[c.FORWARD] + work[c.BACKWARD]
+    factors[c.EXCHANGE] = _exchange(features, factors, both, profile)
+    busy = [sum(factors[at] * each[at] for at in ENTRIES) for each in work]
+    hosts = [profile.launch_s * each[LAUNCHES] + profile.span_s * each[SPANS] for each in work]
+    launched = [joined(kernels, host) for kernels, host in zip(busy, hosts, strict=True)]
+    return _Passes({name: factors[at] * both[at] for at, name in ENTRIES.items()}, busy, launched)
+
+
+def _micro(features: Features, passes: _Passes, profile: Any, stages: Array) -> dict[str, Array]:
+    """Entries of one micro-batch on the `stages` stages whose passes are given together."""
+    at = features.place
+    busy, launched = ([each[at] for each in kind] for kind in (passes.busy, passes.launched))
+    again, slow = (features.full * kind[c.FORWARD] + features.selective * kind[c.AGAIN] for kind in (busy, launched))
+    found = {name: seconds[at] for name, seconds in passes.entries.items()}
+    found["recompute"] = again
+    found["launch"] = sum(launched[each] - busy[each] for each in (c.FORWARD, c.BACKWARD)) + slow - again
+    if features.zero3.any():
+        gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
+        forward, back = launched[c.FORWARD], launched[c.BACKWARD] + slow
+        waits = beside(forward, gather, profile) - forward + beside(back, gather + scatter, profile) - back
+        found["weight gathers"] = waits * features.zero3
+    else:
+        found["weight gathers"] = 0 * again
     return found
 
 
@@ -198,17 +249,27 @@ def factors_of(profile: Any) -> dict[int, Array]:
     }  # fmt: skip
 
 
-def exchange_share(profile: Any) -> Array:
-    """What of the exchange over ep is exposed where the stack alone decides: its share."""
-    return profile.expert_exposed * profile.imbalance
+def beside(busy: Array, travel: Array, profile: Any) -> Array:
+    """Seconds of kernels with gathers and scatters beside them: a share is never hidden, the rest where it can."""
+    import numpy as np  # noqa: PLC0415
+
+    hidden = np.maximum(0, 1 - profile.data_exposed)
+    return joined(busy, travel * hidden) + travel * (1 - hidden)
 
 
-def paired_share(work: Array, profile: Any) -> Array:
-    """The same under DualPipe, which runs it beside the kernels of another micro-batch: what these do not hide.
-    `work` is seconds [column, layout] of both passes.
+def _exchange(features: Features, factors: Mapping[int, Array], work: Array, profile: Any) -> Array:
+    """What of the exchange over ep is exposed: the stack's share; under DualPipe, which runs it beside the kernels of
+    another micro-batch, what these do not hide.
     """
-    busy = sum(factor * work[at] for at, factor in factors_of(profile).items())
-    return hidden_behind(busy, work[c.EXCHANGE], profile)
+    import numpy as np  # noqa: PLC0415
+
+    paired = hidden_behind(sum(factor * work[at] for at, factor in factors.items()), work[c.EXCHANGE], profile)
+    return np.where(features.paired > 0, paired, exchange_share(profile))
+
+
+def exchange_share(profile: Any) -> Array:
+    """What of the exchange over ep is exposed where the stack alone decides."""
+    return profile.expert_exposed * profile.imbalance
 
 
 def hidden_behind(busy: Array, exchange: Array, profile: Any) -> Array:
@@ -218,12 +279,14 @@ def hidden_behind(busy: Array, exchange: Array, profile: Any) -> Array:
     return (joined(busy, exchange * profile.imbalance) - busy) / np.maximum(exchange, _NOTHING)
 
 
-def beside(busy: Array, travel: Array, profile: Any) -> Array:
-    """Seconds of kernels with gathers and scatters beside them: a share is never hidden, the rest where it can."""
-    import numpy as np  # noqa: PLC0415
-
-    hidden = np.maximum(0, 1 - profile.data_exposed)
-    return joined(busy, travel * hidden) + travel * (1 - hidden)
+def by_stage(exchanged: Mapping[str, Array], zero: Array) -> tuple[Array, Array, Array]:
+    """Of the exchanges over dp those of a ZeRO stage: seconds after a step's micro-batches, of one gather of weights
+    and of one scatter of gradients (stage 3: once and twice a micro-batch).
+    """
+    plain, zero3 = zero == 0, zero == 3
+    sharded = exchanged["rest"] + (exchanged["scatter"] + exchanged["gather"]) * ~zero3
+    data = exchanged["whole"] * plain + sharded * ~plain
+    return data, exchanged["gather"] * zero3, exchanged["scatter"] * zero3
 
 
 def exposed_data(whole: Array, window: Array, profile: Any, overlaps: Array) -> Array:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 from suanli.nouns.grid import Grid
@@ -26,6 +25,7 @@ from suanli.plan.step_time import (
     beside,
     block_params,
     block_times,
+    by_stage,
     exchange_share,
     exposed_data,
     factors_of,
@@ -213,5 +213,5 @@ class GridTimes:
 
     def _exchanged(self, grid: Grid, dense: Array, expert: Array) -> tuple[Array, ...]:
         """Seconds of the exchange over dp, of a gather of weights, a scatter of gradients, and the optimizer."""
-        held = SimpleNamespace(dense=dense, expert=expert)
-        return (*data_times(self.job, grid, dense, expert), optimizer_time(self.job, grid, held))
+        moved = by_stage(data_times(self.job, grid, dense, expert), grid.zero)
+        return (*moved, optimizer_time(self.job, grid, dense, expert))
