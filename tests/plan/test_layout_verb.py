@@ -82,6 +82,15 @@ def test_pins_hold():
     assert {row.pp for row in found.layouts} <= {1, 2}
 
 
+def test_schedules_are_those_the_stack_runs_unless_pinned():
+    hundred = {"gpu": "h100-sxm", "gpus": 64, "global_batch": 256, "seq": 4096}
+    free = suanli.layout("llama-3.1-70b", **hundred, pin="pp=8")
+    assert {row.schedule for row in free.layouts} <= {"1f1b", "interleaved"}
+    assert not any("dualpipe" in lever.change for lever in free.advice)
+    pinned = suanli.layout("llama-3.1-70b", **hundred, pin="pp=8,schedule=zero-bubble")
+    assert {row.schedule for row in pinned.layouts} == {"zero-bubble"}
+
+
 def test_several_numbers_of_gpus_are_compared():
     found = suanli.layout("llama-3.1-8b", gpu="h100-sxm", gpus="8,16", global_batch=64, seq=4096)
     assert {point.gpus for point in found.front} == {8, 16}

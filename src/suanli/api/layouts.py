@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from suanli.api.parts import (
@@ -87,12 +88,10 @@ def plan_layouts(
     places = request.attempt(lambda: read_why(why, most))
     request.check()
     assert links is not None and curves is not None and peak is not None and memory is not None
-    price, bill = _price(device)
-    question = Question(
-        arch=arch, workload=workload, gpus=counts, global_batch=batch, curves=curves, fabric=links, stack=keeps,
-        profile=profile, labels=(f"{device.short_id} {word}", "", ""), peak=peak, limit_bytes=memory,
-        step_flops=_step_flops(arch, workload), pins=pin, top=most, price=price,
-    )  # fmt: skip
+    bill = _price(device)[1]
+    question = replace(
+        question_of(arch, device, workload, counts, name, pins=pin, links=links), limit_bytes=memory, top=most
+    )
     plan = plan_layout(question, why=places or (), emit=tool, progress=progress)
     given = {**request.given, **({"fabric": fabric} if fabric else {}), **({"why": list(why)} if why else {})}
     return Result(
@@ -108,6 +107,23 @@ def plan_layouts(
         ),
         notes=(*assumed_line(request), *_notes(question, plan, bill), *length_notes(arch, workload, seq)),
         asked={"question": question},
+    )  # fmt: skip
+
+
+def question_of(
+    arch: Arch, device: Device, workload: Workload, gpus: tuple[int, ...], stack: str, *, pins: Any = None,
+    links: Any = None,
+) -> Question:  # fmt: skip
+    """The question for the planner, `workload.batch` being the global batch: the device's own memory as the limit, its
+    first node's links unless others are given. Raises SuanliError for what the catalogue does not know.
+    """
+    profile, curves = find_profile(stack), find_curves(device)
+    memory = device.memory_bytes_per_torch_device
+    return Question(
+        arch=arch, workload=workload, gpus=gpus, global_batch=workload.batch, curves=curves,
+        fabric=links or read_fabric(None, device), stack=find_stack(stack), profile=profile,
+        labels=(f"{device.short_id} {workload.dtype}", "", ""), peak=find_peak(device, PEAK_OF[workload.dtype], None),
+        limit_bytes=memory or 0, step_flops=_step_flops(arch, workload), pins=pins, price=_price(device)[0],
     )  # fmt: skip
 
 
@@ -228,6 +244,7 @@ def _price(device: Device) -> tuple[float | None, str]:
 
 def _notes(question: Question, plan: Any, bill: str) -> tuple[str, ...]:
     found = [f"links: {question.fabric.name}", bill]
+    found.append(f"schedules that {question.stack.name} runs: {', '.join(question.stack.schedules)}; others by --pin")
     if question.stack.flash and question.stack.selective == "scores":
         found.append(FLASH_KEEPS_NO_SCORES)
     if question.curves.extrapolated:

@@ -21,6 +21,8 @@ class Stack:
     title: str = _field("", "what it is, and from when")
     sources: Mapping[str, str] = _field("", "where each value comes from, by field")
 
+    schedules: tuple[str, ...] = _field("", "orders of a pipeline's passes that it can run")
+
     # states
     fp32_weights: bool = _field("", "weights are held in fp32 and gathered in the dtype (FSDP): no master copy beside")
     gradient_bytes: Mapping[str, int] = _field("bytes", "gradients held for a parameter, by dtype of training")

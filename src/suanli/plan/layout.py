@@ -134,6 +134,13 @@ def layout(
     )  # fmt: skip
 
 
+def fastest_layout(question: Question) -> PlannedLayout:
+    """The first layout of the plan alone. Raises InputError where none is legal or fits."""
+    space = question.space
+    _, result = _search(question, space, read_pins(question.pins, space), POOL)
+    return _refined(replace(question, top=1), result.best)[0]
+
+
 def _search(
     question: Question, space: Space, pins: Pins, top: int, progress: Progress | None = None
 ) -> tuple[Enumeration, Any]:
@@ -150,9 +157,12 @@ def _search(
 
 
 def _policies(question: Question) -> Pins:
-    """Recompute policies that differ: with fused attention there are no scores to make again."""
+    """Schedules that the stack can run, and recompute policies that differ: with fused attention there are no scores
+    to make again.
+    """
     same = question.stack.flash and question.stack.selective == "scores"
-    return {"recompute": tuple(each for each in RECOMPUTE if each != "selective")} if same else {}
+    recompute = tuple(each for each in RECOMPUTE if each != "selective" or not same)
+    return {"recompute": recompute, "schedule": question.stack.schedules}
 
 
 def _nothing(question: Question, space: Space, pins: Pins, found: Enumeration) -> Exception:
@@ -261,8 +271,12 @@ FASTER = 2  # times the rate of a link, as a lever
 
 def _advice(question: Question, space: Space, layout: Layout) -> tuple[Lever, ...]:
     """Levers of the layout, and those of the machine: 8-bit products, faster links."""
-    policies = _policies(question).get("recompute", RECOMPUTE)
-    found = [each for each in changes(space, layout) if each[2].recompute in policies]
+    own = _policies(question)
+    found = [
+        change
+        for change in changes(space, layout)
+        if all(getattr(change[2], name) in (*values, getattr(layout, name)) for name, values in own.items())
+    ]
     levers = list(advise(layout, found, lambda layouts: _prices(question, layouts), question.limit_bytes))
     (now, size), *_ = _prices(question, [layout])
     for lever, change, other in _machines(question):
