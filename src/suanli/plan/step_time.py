@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from suanli.formulas.kernels import joined_s
+from suanli.formulas.steps import bubble_s, exchange_beside_s, exposed_exchange_s
 from suanli.nouns.arch import Arch
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
@@ -194,7 +195,7 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
     found = {entry: seconds * times for entry, seconds in micro.items()}
     hops = 2 * features.send
     found["sends"] = hops * (features.vpp * times * profile.send_exposed + (features.pp - 1))
-    found["bubble"] = sum(other.values()) * features.bubble
+    found["bubble"] = bubble_s(sum(other.values()), features.bubble, features.vpp)
     found["data parallel"] = _exposed(features, micro, profile)
     found["optimizer"] = features.optimizer * profile.optimizer
     found["fixed"] = profile.fixed_s + profile.micro_s * times
@@ -236,20 +237,13 @@ def _micro(features: Features, passes: _Passes, profile: Any, stages: Array) -> 
     found["launch"] = sum(launched[each] - busy[each] for each in (c.FORWARD, c.BACKWARD)) + slow - again
     if features.zero3.any():
         gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
-        waits = _beside(launched[c.FORWARD], gather, profile)
-        waits = waits + _beside(launched[c.BACKWARD] + slow, gather + scatter, profile)
+        waits = exchange_beside_s(launched[c.FORWARD], gather, profile.data_exposed, _SHARPNESS)
+        back = launched[c.BACKWARD] + slow
+        waits = waits + exchange_beside_s(back, gather + scatter, profile.data_exposed, _SHARPNESS)
         found["weight gathers"] = waits * features.zero3
     else:
         found["weight gathers"] = 0 * again
     return found
-
-
-def _beside(busy: Array, travel: Array, profile: Any) -> Array:
-    """What gathers and scatters add to the kernels they run beside: a share is never hidden, the rest where it can."""
-    import numpy as np  # noqa: PLC0415
-
-    hidden = np.maximum(0, 1 - profile.data_exposed)
-    return _joined(busy, travel * hidden) + travel * (1 - hidden) - busy
 
 
 def _exchange(features: Features, factors: Mapping[int, Array], work: Array, profile: Any) -> Array:
@@ -265,10 +259,7 @@ def _exchange(features: Features, factors: Mapping[int, Array], work: Array, pro
 
 
 def _exposed(features: Features, micro: Mapping[str, Array], profile: Any) -> Array:
-    """Seconds of the exchange over dp that no micro-batch hides."""
-    import numpy as np  # noqa: PLC0415
-
+    """Seconds of the exchange over dp that no micro-batch hides; all of it where the stack overlaps none."""
     whole = features.data * profile.network
-    hidden = np.maximum(0, 1 - profile.data_exposed)
-    kept = whole * (1 - hidden) + np.maximum(0, whole * hidden - sum(micro.values()))
-    return np.where(features.overlaps > 0, kept, whole)
+    kept = exposed_exchange_s(whole, profile.data_exposed, sum(micro.values()))
+    return whole + (kept - whole) * features.overlaps
