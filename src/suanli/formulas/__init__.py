@@ -12,6 +12,7 @@ from suanli.formulas import (
     parallel,
     running,
     scans,
+    steps,
     trainers,
 )
 from suanli.formulas.registry import Formula, all_formulas
@@ -30,5 +31,6 @@ __all__ = [
     "parallel",
     "running",
     "scans",
+    "steps",
     "trainers",
 ]

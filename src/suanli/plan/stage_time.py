@@ -62,11 +62,13 @@ def stages(parts: Parts, grid: Grid, times: Sequence[Array], params: Sequence[tu
 
 
 def bubble_share(grid: Grid) -> Array:
-    """The part of the other stages' time that the slowest waits for: all of it in 1F1B, a part of it where chunks
-    are shorter (interleaved), where weights' gradients fill it (zero bubble: arXiv:2401.10241, ZB-H1: a third), or
-    where micro-batches enter at both ends (DualPipe: arXiv:2412.19437: half the stages, less weights' gradients).
+    """The part of the other stages' time that the slowest waits for: all of it in 1F1B (of a chunk of each where
+    interleaved), less where weights' gradients fill it. With a backward of two forwards, half of it for the weights
+    (F = 1, B = 2, W = 1), arXiv:2412.19437 table 2 has of the 3·(p − 1) of 1F1B (p − 1)·(F + B − 2W) left under ZB-H1
+    and (p/2 − 1)·(F + B + B − 3W) under DualPipe.
     """
     import numpy as np  # noqa: PLC0415
 
-    shares = np.array([{"1f1b": 1, "interleaved": 1, "zero-bubble": 1 / 3, "dualpipe": 1 / 4}[s] for s in SCHEDULES])
-    return shares[grid.schedule.astype(int)] / grid.vpp
+    paired = (grid.pp - 2) / (3 * np.maximum(grid.pp - 1, 1))
+    shares = {"zero-bubble": 1 / 3 + 0 * grid.pp, "dualpipe": np.maximum(paired, 0)}
+    return np.choose(grid.schedule.astype(int), [shares.get(name, 1 + 0 * grid.pp) for name in SCHEDULES])

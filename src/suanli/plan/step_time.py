@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from suanli.formulas.kernels import joined_s
+from suanli.formulas.steps import bubble_s, exchange_beside_s, exposed_exchange_s
 from suanli.nouns.arch import Arch
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
@@ -193,7 +194,7 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
     found = {entry: seconds * times for entry, seconds in micro.items()}
     hops = 2 * features.send
     found["sends"] = hops * (features.vpp * times * profile.send_exposed + (features.pp - 1))
-    found["bubble"] = sum(other.values()) * features.bubble
+    found["bubble"] = bubble_s(sum(other.values()), features.bubble, features.vpp)
     window = sum(micro.values())
     found["data parallel"] = exposed_data(features.data * profile.network, window, profile, features.overlaps)
     found["optimizer"] = features.optimizer * profile.optimizer
@@ -250,11 +251,8 @@ def factors_of(profile: Any) -> dict[int, Array]:
 
 
 def beside(busy: Array, travel: Array, profile: Any) -> Array:
-    """Seconds of kernels with gathers and scatters beside them: a share is never hidden, the rest where it can."""
-    import numpy as np  # noqa: PLC0415
-
-    hidden = np.maximum(0, 1 - profile.data_exposed)
-    return joined(busy, travel * hidden) + travel * (1 - hidden)
+    """Seconds of kernels with gathers and scatters beside them."""
+    return busy + exchange_beside_s(busy, travel, profile.data_exposed, _SHARPNESS)
 
 
 def _exchange(features: Features, factors: Mapping[int, Array], work: Array, profile: Any) -> Array:
@@ -290,9 +288,8 @@ def by_stage(exchanged: Mapping[str, Array], zero: Array) -> tuple[Array, Array,
 
 
 def exposed_data(whole: Array, window: Array, profile: Any, overlaps: Array) -> Array:
-    """Seconds of the exchange over dp that no micro-batch hides: `whole` of it, beside `window` of one micro-batch."""
-    import numpy as np  # noqa: PLC0415
-
-    hidden = np.maximum(0, 1 - profile.data_exposed)
-    kept = whole * (1 - hidden) + np.maximum(0, whole * hidden - window)
-    return np.where(overlaps > 0, kept, whole)
+    """Seconds of the exchange over dp that no micro-batch hides, all of it where the stack overlaps none: `whole` of
+    it, beside `window` of one micro-batch.
+    """
+    kept = exposed_exchange_s(whole, profile.data_exposed, window)
+    return whole + (kept - whole) * overlaps

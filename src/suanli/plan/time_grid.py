@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from suanli.formulas.steps import bubble_s
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
 from suanli.nouns.profile import Profile
@@ -128,7 +129,7 @@ class GridTimes:
 
     def layout_floor_s(self, grid: Grid, row: Array) -> Array:
         """The same with the bubble of each layout's schedule."""
-        share, times = bubble_share(grid), self.global_batch / (grid.dp * grid.micro_batch)
+        share, times = bubble_s(1.0, bubble_share(grid), grid.vpp), self.global_batch / (grid.dp * grid.micro_batch)
         return (times - share) * self.least[row] + share * self.whole[row]
 
     def step_s(self, grid: Grid, row: Array) -> Array:
@@ -176,7 +177,7 @@ class GridTimes:
     def _step(self, grid: Grid, row: Array, found: _Stages, back: Array) -> Array:
         first, place = self.held.with_chunks(row, grid.vpp)
         exchanged = self._exchanged(grid.take(first), found.dense[back[first]], found.expert[back[first]])
-        times, share = self.global_batch / (grid.dp * grid.micro_batch), bubble_share(grid)
+        times = self.global_batch / (grid.dp * grid.micro_batch)
         gather, scatter = (each * self.profile.gather for each in exchanged[1:3])
         sharded = (grid.zero == 3).nonzero()[0]
         policy = grid.recompute.astype(int)
@@ -188,7 +189,7 @@ class GridTimes:
         profile = self.profile
         whole = exchanged[0][place] * profile.network
         return (
-            (slow + profile.micro_s) * times + rest * share + profile.fixed_s
+            (slow + profile.micro_s) * times + bubble_s(rest, bubble_share(grid), grid.vpp) + profile.fixed_s
             + exposed_data(whole, slow, profile, int(self.job.traits.overlaps_data))
             + exchanged[3][place] * profile.optimizer
             + 2 * self.send[self.sent.of[row]] * (grid.vpp * times * profile.send_exposed + (grid.pp - 1))
