@@ -5,7 +5,7 @@
 #   make docs       regenerate what the documentation takes from the code
 #   make coverage   docs/coverage.md: formula against trace for every model type (a quarter of an hour)
 #   make lint       style, types, layers only
-#   make bench      the benchmarks, beside other counters
+#   make bench      the benchmarks, beside other counters; CALCULON=checkout for `layout`
 
 PYTHON ?= python3
 VENV := .venv
@@ -43,6 +43,7 @@ coverage: $(TEST)
 
 bench: $(BENCH)
 	@$(BIN)/python benchmarks/count.py --json benchmarks/count.json
+	@$(BIN)/python benchmarks/layout.py $(if $(CALCULON),--calculon $(CALCULON))
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Suanli needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }

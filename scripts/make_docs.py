@@ -36,7 +36,9 @@ from typer.testing import CliRunner
 import suanli
 from suanli.api.catalogues import Devices, Models
 from suanli.catalog.conventions import CONVENTIONS
+from suanli.catalog.curves import DeviceCurves, devices_with_curves, find_curves
 from suanli.catalog.devices import list_devices, source_texts
+from suanli.catalog.fabrics import node_fabric
 from suanli.catalog.presets import presets
 from suanli.cli.main import app
 from suanli.formulas import all_formulas
@@ -61,11 +63,12 @@ from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
 from suanli.nouns.scaling import Scaling
+from suanli.plan.layout import LayoutPlan
 from suanli.readers.diffusers import known_classes
 from suanli.report import Document, document_of
 from suanli.report.text import print_document
 from suanli.report.verify_pages import shown
-from suanli.units import GIGA, TERA, format_bytes, format_count, format_percent, format_seconds
+from suanli.units import GIGA, KILO, TERA, format_bytes, format_count, format_percent, format_seconds
 from suanli.verify import POINT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -152,8 +155,8 @@ def with_outputs(text: str) -> str:
 # --- options and JSON keys of a verb ------------------------------------------------------------------------------
 
 RESULTS: dict[str, type] = {
-    "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "goodput": Goodput, "scale": Scaling,
-    "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
+    "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "layout": LayoutPlan, "goodput": Goodput,
+    "scale": Scaling, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
 }  # fmt: skip
 
 
@@ -319,7 +322,7 @@ def accuracy_page() -> str:
     for row in found.summary:
         error = _error(row.median_error, row.section)
         mape = "" if row.mape_held_out is None else f"{row.mape_held_out:.2g}"
-        if row.n:
+        if row.n and row.section != "predictions":
             sources.append((row.source, row.section, f"{row.n:,}", f"{row.within:,}", error, mape))
     wrong: Rows = [
         (each.source, each.statement, _figure(each.article), _figure(each.expected), each.unit, each.why)
@@ -335,6 +338,8 @@ def accuracy_page() -> str:
         "S4 are articles in Chinese on compute platforms, utilisation and the cost of large models, every number of "
         "which is recomputed; the others are papers, logs and repositories, as they are named.\n",
         accuracy(),
+        "\n## Step times\n\n" + STEP_TIMES + "\n",
+        step_times(),
         "\n## By source\n\n`within`: claims that hold; for runs, those within one point of the peak. `relative` is "
         "the mean of |error| over the expected figure.\n",
         table(("source", "section", "compared", "within", "median error", "relative"), sources, "--rrrr"),
@@ -372,6 +377,36 @@ def accuracy() -> str:
     return table(heading, rows, "-rrr") + f"\n\nOf the runs: {note}. See [accuracy]({{docs}}accuracy.md)."
 
 
+STEP_TIMES = (
+    "Training steps predicted from model, layout, device and stack, beside measured ones (`suanli verify --only "
+    "predictions`). A stack's few numbers are fitted to runs; *held out* is the mean |error| on the runs of a fold "
+    "that was left out, *fitted* the same when nothing is. *Constant utilisation* is the simplest rule on these folds: "
+    "the "
+    "median utilisation of the other folds on the same GPU and dtype, FLOPs counted in the way that serves it best. "
+    "What is believed before any run is seen (`nouns/profile.py`, `catalog/stack_time.toml`) was written with these "
+    "sets in sight; no held-out row enters a fit."
+)
+
+
+def step_times() -> str:
+    """The planner's error by set, fitted and held out apart."""
+    found: Verification = suanli.verify().result
+    rows: Rows = [
+        (row.source, f"{row.n:,}", row.fold, *map(_percent, (row.mape_fitted, row.mape_held_out, row.mape_constant)),
+         _percent(row.coverage), _percent(row.bar))
+        for row in found.summary if row.section == "predictions"
+    ]  # fmt: skip
+    heading = (
+        "steps of", "runs", "left out together", "fitted", "held out", "constant utilisation",
+        "inside the 80 % interval", "aim",
+    )  # fmt: skip
+    return table(heading, rows, "-r-rrrrr")
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else format_percent(value, 1)
+
+
 SECTIONS: tuple[tuple[str, str, Callable[[ClaimResult], bool]], ...] = (
     ("every number of four articles and of the papers behind them", "articles", lambda each: bool(each.id)),
     ("published runs that must come out (`holds`), each to its own bound", "runs", lambda claim: claim.status == HOLDS),
@@ -406,6 +441,63 @@ def catalogue_page() -> str:
         table(("name", "parameters", "active", "positions", "source"), [_model(row) for row in models], "-rrr"),
         "",
     ))  # fmt: skip
+
+
+def curves_page() -> str:
+    """docs/curves.md."""
+    every = [find_curves(name) for name in devices_with_curves()]
+    h100 = find_curves("h100-sxm")
+    rate = 2 * 8192**3 / h100.matmul_s(8192, 8192, 8192) / TERA
+    reduce_s = h100.collective_s("all_reduce", 2**30, 64, node_fabric("hgx-h100"))
+    example = EXAMPLE_CURVES.replace("{RATE}", f"{rate:.0f}").replace("{MS}", f"{reduce_s * KILO:.1f}")
+    measured, scaled = ([each for each in every if (each.extrapolated is None) == own] for own in (True, False))
+    first = measured[0].file
+    relatives: Rows = [(code(each.device.short_id), code(str(each.extrapolated)), each.note) for each in scaled]
+    return MADE + "\n".join((
+        "# Device curves\n",
+        "How long a kernel or a collective takes on a device. The forms are [formulas](formulas.md) (`matmul_s`, "
+        "`attention_s`, `memory_pass_s`, `link_transfer_s`, `ring_s`, `tree_all_reduce_s` and those they call); the "
+        "numbers of a device are fitted to measured kernel times and ship as data, `src/suanli/catalog/curves/*.toml`. "
+        "All of it takes arrays, so that a grid of layouts is one call.\n",
+        example,
+        f"## Measured\n\nData: {first.data}. Command: `{first.command}`. Errors are means of |predicted/measured − 1|; "
+        "held out are whole shapes, a fifth at a time. The times are those of a micro-benchmark, forward layout only: "
+        "no launch from Python, operands warm in the cache, clocks free to boost. A long run reaches about 0.8 to 0.9 "
+        "of these rates, which is for the software stack's profile to say (`at_sustained`). Nothing was timed across "
+        "nodes and no backward kernel of attention: the latencies and ratios used there, with their sources, stand in "
+        "`networks.toml` and beside each attention curve.\n",
+        table(("device", "curve", "kernels of", "counted on", "n", "fitted", "held out", "median", "9th decile"),
+              [row for each in measured for row in _fits(each)], "----rrrrr"),
+        "\n## Scaled from a relative\n\nNothing was measured on these. They take the curves of a relative, scaled by "
+        "their own peaks, memory bandwidth and multiprocessors, and say so (`extrapolated`).\n",
+        table(("device", "curves of", "why"), relatives),
+        "",
+    ))  # fmt: skip
+
+
+EXAMPLE_CURVES = """```python
+>>> from suanli.catalog.curves import find_curves
+>>> from suanli.catalog.fabrics import node_fabric
+>>> h100 = find_curves("h100-sxm")
+>>> f"{2 * 8192**3 / h100.matmul_s(8192, 8192, 8192) / 1e12:.0f} TFLOP/s"
+'{RATE} TFLOP/s'
+>>> f"{h100.collective_s('all_reduce', 2**30, 64, node_fabric('hgx-h100')) * 1e3:.1f} ms"
+'{MS} ms'
+```
+"""
+
+
+def _fits(curves: DeviceCurves) -> Rows:
+    """A row for every curve of a measured device."""
+    file = curves.file
+    sections = {"product": file.matmul, "attention": file.attention, "experts": file.experts, "": file.collectives}
+    fits = [(f"{name} {key}", curve.fit) for name, kind in sections.items() for key, curve in kind.items()]
+    return [
+        (code(curves.device.short_id), name.strip(), fit.engine, fit.on + (f"; {fit.aside}" if fit.aside else ""),
+         f"{fit.n:,}", *(f"{error:.1%}" for error in (fit.mape_fitted, fit.mape_held_out, fit.median_held_out,
+                                                      fit.p90_held_out)))
+        for name, fit in [*fits, ("memory", file.memory.fit)]
+    ]  # fmt: skip
 
 
 def _device(device: Any) -> tuple[str, ...]:
@@ -482,6 +574,7 @@ def diffusers_classes() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "speed": speed,
     "accuracy": accuracy,
+    "step times": lambda: f"{STEP_TIMES}\n\n{step_times()}",
     "verbs": verbs,
     "diffusers": diffusers_classes,
     "one run": lambda: one_run(tuple(each.name for each in CONVENTIONS.values() if each.common)),
@@ -530,6 +623,7 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/conventions.md": conventions_page,
     "docs/accuracy.md": lambda: accuracy_page().replace("{docs}", "").replace(" See [accuracy](accuracy.md).", ""),
     "docs/catalogue.md": catalogue_page,
+    "docs/curves.md": curves_page,
     "docs/img/mfu.svg": mfu_picture,
 }
 

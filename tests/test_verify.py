@@ -43,7 +43,9 @@ def test_json_has_the_contract_s_keys(everything):
     found = json.loads(Result("verify", {}, everything).to_json())["result"]
     assert {"id", "source", "expected", "got", "error", "status"} <= set(found["claims"][0])
     assert {"source", "n", "mape_fitted", "mape_held_out"} <= set(found["summary"][0])
-    assert all(row["mape_fitted"] is None and row["why_not_fitted"] for row in found["summary"])
+    fitted = [row["section"] for row in found["summary"] if row["mape_fitted"] is not None]
+    assert set(fitted) == {"predictions"}
+    assert all(row["why_not_fitted"] for row in found["summary"])
 
 
 # --- that it can fail ---------------------------------------------------------------------------------------------
@@ -183,4 +185,4 @@ def test_models_agree_to_the_last_digit(everything):
 
 
 def test_sections_are_those_asked_for():
-    assert tuple(SECTIONS) == ("articles", "runs", "models")
+    assert tuple(SECTIONS) == ("articles", "runs", "models", "predictions")

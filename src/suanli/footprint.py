@@ -7,31 +7,16 @@ arXiv:2205.05198 eq. 1.
 
 from __future__ import annotations
 
-from math import prod
-
 from suanli.formulas import memory
+from suanli.kept import FP32_BYTES, kept_bytes, kept_elements, logits_bytes, scores_bytes, statistics_bytes
 from suanli.nouns.arch import Arch, Placed
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import ByteCounts
-from suanli.nouns.layers import (
-    Attention,
-    BlockLinear,
-    CausalConv,
-    Conv,
-    Elementwise,
-    Experts,
-    KeptState,
-    Layer,
-    Linear,
-    Norm,
-    Recurrent,
-    Scan,
-)
+from suanli.nouns.layers import Attention, CausalConv, KeptState, Scan
 from suanli.nouns.workload import DTYPE_BITS, OPTIMIZER_MOMENTS, Workload
 from suanli.units import BITS_PER_BYTE
 from suanli.work import Product, Setting, product
 
-FP32_BYTES = 4
 _MASK = Convention(name="-", doc="", source="")  # positions only; no convention changes how many there are
 
 # How activations are kept: the policies, and what `none` keeps with a fused attention that stores no scores.
@@ -117,10 +102,14 @@ def activations(arch: Arch, workload: Workload) -> dict[str, int]:
     size = -(-DTYPE_BITS[workload.dtype] // BITS_PER_BYTE)
     linear = scores = statistics = outside = 0
     for placed in arch.leaves():
-        kept = placed.times * _kept(placed, at, size)
+        layer, tokens = placed.layer, at.tokens(placed.stream)
+        seen = getattr(layer, "key_stream", None) or placed.stream
+        kept = placed.times * (
+            kept_bytes(layer, tokens, at.sequences(seen) * at.keys(seen), size) + logits_bytes(layer, tokens)
+        )
         linear += kept
-        scores += placed.times * _scores(placed, at, size)
-        statistics += placed.times * _statistics(placed, at)
+        scores += placed.times * scores_bytes(layer, tokens, at.keys(seen), size)
+        statistics += placed.times * statistics_bytes(layer, tokens)
         outside += 0 if placed.in_block else kept
     return {
         "none_unfused": linear + scores,
@@ -130,61 +119,11 @@ def activations(arch: Arch, workload: Workload) -> dict[str, int]:
     }
 
 
-def _kept(placed: Placed, at: Setting, size: int) -> int:
-    """Bytes one copy keeps, the S² scores of attention apart."""
-    layer, tokens = placed.layer, at.tokens(placed.stream)
-    if isinstance(layer, Attention):
-        seen = layer.key_stream or placed.stream
-        keys = at.sequences(seen) * at.keys(seen)
-        return size * (tokens * layer.heads * layer.qk_dim + keys * layer.kv_heads * (layer.qk_dim + layer.v_dim))
-    masks = layer.mask_bytes if isinstance(layer, Elementwise) else 0
-    loss = FP32_BYTES * layer.out_features if isinstance(layer, Linear) and layer.role == "lm_head" else 0
-    return tokens * (size * _kept_elements(layer) + masks + loss)
-
-
-def _kept_elements(layer: Layer) -> int:  # noqa: PLR0911 (one line a kind)
-    """Elements a position keeps for backward."""
-    if isinstance(layer, Linear):
-        return 0 if layer.shares_input else layer.in_features
-    if isinstance(layer, Norm):
-        return layer.dim * layer.per
-    if isinstance(layer, Elementwise):
-        return layer.saved
-    if isinstance(layer, Experts):
-        return layer.top_k * (layer.hidden + layer.ffn)
-    if isinstance(layer, Conv):
-        return layer.in_channels * prod(layer.in_size)
-    if isinstance(layer, Scan):
-        return layer.read_width
-    if isinstance(layer, CausalConv | BlockLinear):
-        return layer.channels if isinstance(layer, CausalConv) else layer.in_features
-    if isinstance(layer, Recurrent):  # inputs, gate values and states of every step
-        inner = layer.num_layers * layer.directions * (layer.gates + 1) * layer.hidden_size
-        return sum(layer.depth_inputs()) + inner
-    return 0
-
-
-def _scores(placed: Placed, at: Setting, size: int) -> int:
-    """Softmax output of an unfused attention; with dropout its mask and its output too (5as²b in 16 bit)."""
-    layer = placed.layer
-    if not isinstance(layer, Attention):
-        return 0
-    each = size + (1 + size if layer.dropout else 0)
-    keys = layer.keys or at.keys(layer.key_stream or placed.stream)
-    return at.tokens(placed.stream) * keys * layer.heads * each
-
-
-def _statistics(placed: Placed, at: Setting) -> int:
-    """Log-sum-exp a fused attention keeps in fp32 for each query and head (arXiv:2205.14135 §3.1)."""
-    layer = placed.layer
-    return FP32_BYTES * at.tokens(placed.stream) * layer.heads if isinstance(layer, Attention) else 0
-
-
 def _block_inputs(arch: Arch, at: Setting, size: int) -> int:
     """The input of every checkpointed block: that of its first leaf that keeps one."""
     total, seen = 0, set()
     for placed in arch.leaves():
-        if placed.block and placed.block not in seen and _kept_elements(placed.layer):
+        if placed.block and placed.block not in seen and kept_elements(placed.layer):
             seen.add(placed.block)
-            total += placed.times * at.tokens(placed.stream) * size * _kept_elements(placed.layer)
+            total += placed.times * at.tokens(placed.stream) * size * kept_elements(placed.layer)
     return total

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from suanli.count import grouped_rows
 from suanli.errors import Fault, InputError
-from suanli.footprint import FP32_BYTES, optimizer_states
+from suanli.footprint import optimizer_states
 from suanli.formulas import counting
+from suanli.kept import FP32_BYTES
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import ByteCounts, Count, FlopCounts
 from suanli.nouns.ledger import BACKWARD, FORWARD, RECOMPUTE_PASS, Ledger

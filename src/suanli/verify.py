@@ -1,7 +1,8 @@
 """`verify`: published numbers got again, and by how much we miss them.
 
 Sections: `articles` (every number of four articles and the papers behind them), `runs` (utilisation of published
-training runs), `models` (parameters and forward FLOPs of known models). Nothing in these is fitted.
+training runs), `models` (parameters and forward FLOPs of known models): nothing in these is fitted. `predictions`
+(step times of published runs) is fitted, and judged on runs left out of the fit.
 """
 
 from __future__ import annotations
@@ -301,8 +302,16 @@ def _reasons(left_out: Counter[tuple[str, str]], source: str | None) -> dict[str
     return dict(reasons)
 
 
+def verify_step_times() -> Verification:
+    """Predicted step times; the planner is loaded for it only."""
+    from suanli.plan.verdicts import verify_predictions  # noqa: PLC0415
+
+    return verify_predictions()
+
+
 SECTIONS: dict[str, Callable[[], Verification]] = {
     "articles": verify_articles,
     "runs": verify_runs,
     "models": verify_models,
+    "predictions": verify_step_times,
 }

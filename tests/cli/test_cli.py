@@ -154,6 +154,7 @@ SURFACE = {
     "count": "seq batch phase kv-len image frames dtype kv-dtype optimizer recompute convention by trainable params "
     "input trace strict symbolic sweep time-limit like",
     "compare": "seq batch input device tools time-limit memory-limit",
+    "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit",
     "scale": "points metric project series global-batch",
     "goodput": "gpus mtbf mtbf-node mtti failures gpus-per-node detect restart checkpoint-save checkpoint-mode "
     "checkpoint-stall checkpoint-load interval spares repair stragglers maintenance days mfu seed events",

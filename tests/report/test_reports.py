@@ -9,11 +9,62 @@ from typing import Any
 import pytest
 
 import suanli
+from suanli.nouns.plans import Counts, FrontPoint, Lever, PlannedLayout
+from suanli.nouns.result import Result
+from suanli.nouns.step import Entry
+from suanli.plan.difference import difference
+from suanli.plan.launch import Launch
+from suanli.plan.layout import LayoutPlan
 from suanli.report import document_of
 from suanli.report.document import Document, Facts, Lines, Table
 from suanli.report.files import WRITERS, as_csv, as_markdown
 from suanli.report.pages import PAGES
 from suanli.report.text import document_text
+from suanli.units import GIBI
+
+
+def layout_plan() -> Result:
+    """A plan with made-up figures: fitted profiles change, the page does not."""
+    account = (Entry("matmul", 6.0), Entry("bubble", 1.5), Entry("optimizer", 0.5), Entry("launch", 1e-6))
+    axes: dict[str, Any] = {
+        "tp": 8, "pp": 4, "dp": 2, "cp": 1, "ep": 1, "etp": 1, "vpp": 1, "micro_batch": 1, "zero": 1,
+        "recompute": "none", "sp": True, "schedule": "1f1b", "gpus": 64,
+    }  # fmt: skip
+    first = PlannedLayout(
+        **axes, step_time_s=8.000001, step_time_interval_s=(7.0, 9.0), played_step_time_s=8.2, mfu=0.45,
+        tokens_per_second_per_gpu=512.25, account=account, usd_per_step=0.43, fullest_stage=0,
+        largest_term="activations",
+        memory_bytes={"weights": 10 * GIBI, "activations": 50 * GIBI, "logits": 0, "total": 60 * GIBI},
+        margin_bytes=20 * GIBI,
+    )  # fmt: skip
+    second = replace(
+        first, recompute="full", step_time_s=9.5, account=(*account[:3], Entry("recompute", 1.5)),
+        played_step_time_s=None,
+        memory_bytes={"weights": 10 * GIBI, "activations": 5 * GIBI, "logits": 0, "total": 15 * GIBI},
+        margin_bytes=65 * GIBI, step_time_interval_s=(8.0, 11.0), usd_per_step=None,
+    )  # fmt: skip
+    plan = LayoutPlan(
+        model="gpt-9", stack="megatron-core", fabric="hgx-h100, infiniband", layouts=(first, second), evaluated=1200,
+        search_s=0.25, refine_s=0.05,
+        counts=Counts(enumerated=34_000, by_rule={"degrees divide the GPUs": 32_800}, legal=1200, fit=900, timed=80),
+        front=(
+            FrontPoint(layout=first.short, gpus=64, step_time_s=8.0, memory_bytes=60 * GIBI, usd_per_step=0.43),
+            FrontPoint(layout=second.short, gpus=64, step_time_s=9.5, memory_bytes=15 * GIBI, usd_per_step=None),
+        ),
+        memory_limit_bytes=80 * GIBI,
+        advice=(
+            Lever(lever="interleave", change="vpp 1 → 2, schedule 1f1b → interleaved", layout="tp8 pp4 vpp2",
+                  step_time_s=7.2, gain_fraction=0.1, memory_bytes=70 * GIBI, fits=True),
+            Lever(lever="larger micro-batch", change="micro_batch 1 → 2", layout="tp8 pp4 mb2", step_time_s=8.4,
+                  gain_fraction=-0.05, memory_bytes=110 * GIBI, fits=False),
+        ),
+        why=difference(first, second),
+        emit=Launch(tool="megatron", version="Megatron-LM, core 0.20", text="--bf16 \\\n--tensor-model-parallel-size 8",
+                    notes=("data parallelism is what is left of 64 GPUs: 2",)),
+    )  # fmt: skip
+    return Result(kind="layout", inputs={}, result=plan, convention="causal", notes=("memory limit 80 GB a GPU",),
+                  sources=("peak: catalogue",))  # fmt: skip
+
 
 PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "count_train": lambda: suanli.count(
@@ -50,6 +101,7 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "why_flops": lambda: suanli.why("flops.forward", "llama-3-8b", seq=8192),
     "why_mfu": lambda: suanli.why("mfu", "llama-3-8b", gpu="h100-sxm", seq=8192, tokens_per_second=8000),
     "why_formula": lambda: suanli.why("gpt_model_flops"),
+    "layout": layout_plan,
     "verify_articles": lambda: suanli.verify("articles"),
 }  # fmt: skip
 

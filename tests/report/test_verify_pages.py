@@ -13,6 +13,7 @@ from suanli.nouns.claim import (
     FLAGGED,
     HOLDS,
     NOT_COUNTED,
+    PREDICTED,
     REPRODUCED,
     RULE,
     UNSUPPORTED,
@@ -190,3 +191,64 @@ def test_rows_with_nothing_to_compare() -> None:
 )
 def test_figures(value: float, text: str) -> None:
     assert shown(value) == text
+
+
+# --- predictions --------------------------------------------------------------------------------------------------
+
+STEP_TIMES = "Step times: mean |error| of predictions on rows fitted, on rows left out, and by a constant utilisation"
+FURTHEST = "Step times furthest from what was measured, held out"
+
+
+def predicted(**more: Any) -> SourceSummary:
+    given: dict[str, Any] = {
+        "median_error": None, "within": None, "mape_fitted": 0.021, "mape_held_out": 0.0512, "median_held_out": 0.04,
+        "mape_constant": 0.25, "coverage": 0.8, "bar": 0.06, "fold": "model", "folds": {"7B": 0.03, "70B": 0.0734},
+        **more,
+    }  # fmt: skip
+    return summary("predictions", "runs of one stack", **given)
+
+
+# what a set's row says: its summary, the cells after its name
+ERRORS = ("1,234", "model", "2.1 %", "5.1 %", "4.0 %", "25.0 %")
+ROWS = [
+    (predicted(), (*ERRORS, "6.0 % met", "80.0 %", "w-1", "-2.7 %")),
+    (predicted(bar=0.05), (*ERRORS, "5.0 % not met", "80.0 %", "w-1", "-2.7 %")),
+    (predicted(bar=None, coverage=None), (*ERRORS, "", "", "w-1", "-2.7 %")),
+]
+
+
+@pytest.mark.parametrize(("row", "cells"), ROWS)
+def test_a_set_of_predictions(row: SourceSummary, cells: tuple[str, ...]) -> None:
+    found = page((), (row,))
+    (line,) = table(found, STEP_TIMES).rows
+    assert line == ("runs of one stack", *cells)
+    assert table(found, "Agreement by source (nothing is fitted; errors of runs in points of the peak)").rows == ()
+
+
+def lines(document: Document, title: str) -> tuple[str, ...]:
+    return next(block.lines for block in document.blocks if isinstance(block, Lines) and block.title == title)
+
+
+def test_folds_and_regret_are_told() -> None:
+    many = predicted(folds={str(place): 0.1 for place in range(13)})
+    found = page((), (predicted(regret=0.002, worst_regret=0.0061), many))
+    assert lines(found, "Mean |error| of each fold left out") == ("runs of one stack, by model: 7B 3.0 %, 70B 7.3 %",)
+    picked = "Time of the layout that is picked over the best one measured, where runs differ in layout"
+    assert lines(found, picked) == ("runs of one stack: 0.2 % on average, 0.6 % at worst",)
+
+
+def test_steps_are_ranked_by_their_error_in_proportion() -> None:
+    steps = [
+        claim("long", "predictions", PREDICTED, expected=100.0, got=110.0, error=10.0),
+        claim("short", "predictions", PREDICTED, expected=1.0, got=0.5, error=-0.5),
+        *(claim(f"fine{place}", "predictions", PREDICTED, expected=1.0, got=1.01, error=0.01) for place in range(12)),
+    ]
+    found = page(tuple(steps), (predicted(),))
+    assert ids(table(found, FURTHEST))[:2] == ["short", "long"]
+    assert len(table(found, FURTHEST).rows) == WORST_SHOWN
+    assert len(table(page(tuple(steps), (predicted(),), every=True), "Step times").rows) == 14
+
+
+def test_without_predictions_nothing_is_said_of_them() -> None:
+    found = page((claim("a", "models", HOLDS),), (summary("models"),))
+    assert not any(isinstance(block, Table) and block.title == STEP_TIMES for block in found.blocks)

@@ -7,10 +7,11 @@ from suanli.api.catalogues import gpus, models
 from suanli.api.comparing import compare
 from suanli.api.counting import count
 from suanli.api.measuring import mfu
+from suanli.api.planning import layout
 from suanli.api.reasons import why
 from suanli.api.reliability import goodput
 from suanli.api.scaling import scale
 from suanli.api.training import train
 from suanli.api.verifying import verify
 
-__all__ = ["compare", "count", "goodput", "gpus", "mfu", "models", "scale", "train", "verify", "why"]
+__all__ = ["compare", "count", "goodput", "gpus", "layout", "mfu", "models", "scale", "train", "verify", "why"]

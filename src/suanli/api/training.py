@@ -26,7 +26,7 @@ from suanli.nouns.convention import Convention
 from suanli.nouns.hardware import Device
 from suanli.nouns.measures import Source
 from suanli.nouns.result import Result
-from suanli.nouns.workload import option
+from suanli.nouns.workload import Workload, option
 from suanli.plan.train import Budget
 from suanli.plan.train import train as plan_train
 from suanli.plan.typical import typical_mfu
@@ -84,6 +84,9 @@ def train(
     workload = read_workload(request, None if ideal else arch, {} if ideal else {"seq": seq}, fixed)
     request.check()
     assert rule is not None and workload is not None and budget is not None
+    if device is not None and arch is not None and not ideal and global_batch is not None:
+        own = workload.recompute if recompute is not None else None
+        budget, workload = _forecast(budget, arch, device, replace(workload, dtype=word), rule, own)
     budget = _completed(request, budget, device, arch, n, word, rule)
     top = request.attempt(lambda: find_peak(device, word, None)) if device is not None else None
     request.check()
@@ -102,7 +105,7 @@ def train(
             *assumed_line(request),
             *(f"{each.name}: {each.why}" for each in budget.assumed),
             *(arch.notes if arch else ()),
-            *_idle(ideal, convention=convention, seq=seq, global_batch=global_batch),
+            *_idle(ideal, convention=convention, seq=seq, global_batch=None if budget.layout else global_batch),
         ),
         asked={"budget": budget},
     )
@@ -132,6 +135,33 @@ def _budget(request: Request, **typed: Any) -> Budget | None:
     )  # fmt: skip
     request.attempt(budget.check)
     return budget
+
+
+def _forecast(
+    budget: Budget, arch: Arch, device: Device, workload: Workload, rule: Convention, recompute: str | None
+) -> tuple[Budget, Workload]:
+    """The budget with a predicted utilisation, and GPUs that meet the deadline; as they are where one is given, or
+    where the planner cannot predict, with the reason.
+    """
+    given = (budget.mfu, budget.hfu, budget.flop_per_s)
+    if any(each is not None for each in given) or (budget.gpus is None and budget.deadline_s is None):
+        return budget, workload
+    from suanli.api.forecasts import forecast_run  # noqa: PLC0415  the planner comes with the first prediction
+
+    steps = budget.tokens / (workload.batch * workload.seq)
+    seconds = None if budget.deadline_s is None else budget.deadline_s * budget.goodput
+    try:
+        found = forecast_run(
+            arch, device, workload, rule, global_batch=workload.batch, recompute=recompute, gpus=budget.gpus,
+            steps=steps, seconds=seconds,
+        )  # fmt: skip
+    except SuanliError as problem:
+        return replace(budget, assumed=(Source(name="no prediction", value=None, why=str(problem)),)), workload
+    source = Source(name="MFU", value=found.mfu, why=found.sentence)
+    return replace(
+        budget, mfu=found.mfu, mfu_interval=found.interval, layout=found.layout.short, gpus=found.gpus, deadline_s=None,
+        assumed=(source,),
+    ), replace(workload, recompute=found.layout.recompute)  # fmt: skip
 
 
 def _completed(
@@ -169,7 +199,7 @@ def _completed(
         why = f"board power of {device.short_id}, {device.tdp_w:g} W: an upper bound for the GPU, its host left out"
         found.append(Source(name="power", value=device.tdp_w, why=why))
         budget = replace(budget, power=device.tdp_w / device.torch_devices_per_package)
-    return replace(budget, assumed=tuple(found), reasons=reasons)
+    return replace(budget, assumed=(*budget.assumed, *found), reasons=reasons)
 
 
 def _name(arch: Arch | None, n: int | None) -> str:

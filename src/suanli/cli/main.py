@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from suanli.cli import catalogues, compare, count, goodput, mfu, scale, train, verify, why
+from suanli.cli import catalogues, compare, count, goodput, layout, mfu, scale, train, verify, why
 from suanli.cli.run import show_error
 from suanli.errors import Fault, InputError
 from suanli.version import VERSION
@@ -41,6 +41,7 @@ def _root(
 app.command("count")(count.command)
 app.command("compare")(compare.command)
 app.command("mfu")(mfu.command)
+app.command("layout")(layout.command)
 app.command("train")(train.command)
 app.command("scale")(scale.command)
 app.command("goodput")(goodput.command)

@@ -11,7 +11,8 @@ from suanli.cli.options import Json, Output, Text, text_option
 from suanli.cli.progress import progress_bar
 from suanli.cli.run import run
 
-Only = Annotated[Text, text_option("--only", "articles, runs or models. Default: all of them.", metavar="SECTION")]
+_SECTIONS = "articles, runs, models or predictions. Default: all of them."
+Only = Annotated[Text, text_option("--only", _SECTIONS, metavar="SECTION")]
 Full = Annotated[
     bool,
     typer.Option(

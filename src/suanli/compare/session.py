@@ -10,7 +10,7 @@ from typing import Any
 from suanli.compare.peers import CPU, META, Peer, Progress
 from suanli.compare.places import Place, places_of
 from suanli.compare.runner import Runner
-from suanli.footprint import FP32_BYTES
+from suanli.kept import FP32_BYTES
 
 AUTO = "auto"
 DEVICES = (AUTO, META, CPU)

@@ -1,6 +1,23 @@
 """Pure arithmetic: one registered function a quantity. Importing this package registers them all."""
 
-from suanli.formulas import articles, backprop, counting, electra, gpt, memory, operators, running, scans, trainers
+from suanli.formulas import (
+    articles,
+    backprop,
+    collectives,
+    counting,
+    electra,
+    gpt,
+    kernels,
+    memory,
+    operators,
+    parallel,
+    reliability,
+    running,
+    scaling,
+    scans,
+    steps,
+    trainers,
+)
 from suanli.formulas.registry import Formula, all_formulas
 
 __all__ = [
@@ -8,12 +25,18 @@ __all__ = [
     "all_formulas",
     "articles",
     "backprop",
+    "collectives",
     "counting",
     "electra",
     "gpt",
+    "kernels",
     "memory",
     "operators",
+    "parallel",
+    "reliability",
     "running",
+    "scaling",
     "scans",
+    "steps",
     "trainers",
 ]

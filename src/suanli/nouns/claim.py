@@ -19,6 +19,7 @@ QUOTED = "quoted"  # printed with a source, whose inputs are not published
 REPRODUCED, DIFFERS = "reproduced", "differs"  # published runs that no claim of ours hangs on
 FLAGGED = "flagged"  # a row known to contradict itself or the common conventions
 NOT_COUNTED = "not counted yet"
+PREDICTED = "predicted"  # a step time got without the run, beside the one measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +90,25 @@ class SourceSummary:
     mape_held_out: float | None = field(metadata={"unit": "fraction", "doc": "the same over what was not fitted"})
     why_not_fitted: str = ""
     not_recomputed: Mapping[str, int] = field(default_factory=dict, hash=False)
+    median_held_out: float | None = field(
+        default=None, metadata={"unit": "fraction", "doc": "median of the errors over what was not fitted"}
+    )
+    mape_constant: float | None = field(
+        default=None, metadata={"unit": "fraction", "doc": "the same folds by a constant utilisation per GPU and dtype"}
+    )
+    coverage: float | None = field(
+        default=None, metadata={"unit": "fraction", "doc": "held-out rows inside their 80 % interval"}
+    )
+    bar: float | None = field(default=None, metadata={"unit": "fraction", "doc": "largest mean error aimed at"})
+    regret: float | None = field(
+        default=None,
+        metadata={"unit": "fraction", "doc": "time of the layout picked over the best, less 1, mean over groups"},
+    )
+    worst_regret: float | None = field(default=None, metadata={"unit": "fraction", "doc": "the largest of them"})
+    fold: str = field(default="", metadata={"doc": "what is left out together"})
+    folds: Mapping[str, float] = field(
+        default_factory=dict, hash=False, metadata={"unit": "fraction", "doc": "mean held-out error of each fold"}
+    )
 
 
 @dataclass(frozen=True)

@@ -87,4 +87,8 @@ class TrainPlan:
     energy_kwh: float | None = _doc("kWh", "paid GPU-hours times power times PUE")
     co2_kg: float | None = _doc("kg", "energy times carbon intensity")
     assumed: tuple[Source, ...] = _doc("", "what was not given and is taken to be", default=())
+    mfu_interval: tuple[float, float] | None = _doc(
+        "fraction", "80 % interval of a predicted mfu; None where it is given or taken from other runs", default=None
+    )
+    layout: str | None = _doc("", "layout whose step was predicted", default=None)
     reasons: Mapping[str, str] = _doc("", "why a figure is None", default_factory=dict)

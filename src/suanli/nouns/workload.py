@@ -17,7 +17,8 @@ DTYPE_BITS = {
 # Bytes of optimizer state a trainable parameter, beside weights and gradients: fp32 moments, and the fp32 master
 # copy that mixed precision keeps (ZeRO, arXiv:1910.02054 §3.1: K = 12 for Adam in mixed precision).
 OPTIMIZER_MOMENTS = {
-    "adamw": 8, "adam": 8, "lion": 4, "sgd-momentum": 4, "muon": 4, "sgd": 0, "adamw-8bit": 2, "none": 0,
+    "adamw": 8, "adam": 8, "lion": 4, "sgd-momentum": 4, "muon": 4, "sgd": 0, "adamw-bf16": 4,
+    "adamw-8bit": 2, "none": 0,
 }  # fmt: skip
 
 MAX_LENGTH = 10**12  # longer sequences and batches are typing errors, not workloads

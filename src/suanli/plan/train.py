@@ -39,6 +39,8 @@ class Budget:
     power: float | None = None
     pue: float = 1.0
     carbon: float | None = None
+    mfu_interval: tuple[float, float] | None = None
+    layout: str | None = None
     assumed: tuple[Source, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
 
@@ -153,6 +155,8 @@ def train(
         ideal={f"{k}n": counting.ideal_flops(k, n, budget.tokens) for k in (6, 8)},
         mfu=running.utilisation(flops.model / seconds, peak.flop_per_s) if peak else None,
         hfu=running.utilisation(flops.hardware / seconds, peak.flop_per_s) if peak else None,
+        mfu_interval=budget.mfu_interval,
+        layout=budget.layout,
         peak=peak,
         gpus=gpus,
         gpu_hours=hours,

@@ -90,7 +90,7 @@ def _work(plan: TrainPlan) -> Facts:
 def _time(plan: TrainPlan) -> Facts:
     reasons = plan.reasons
     rows = [
-        ("MFU", percent(plan.mfu), reasons.get("mfu", "assumed, see Notes" if _assumed(plan, "MFU") else "as given")),
+        ("MFU", percent(plan.mfu), reasons.get("mfu", _origin(plan))),
         ("HFU", percent(plan.hfu), reasons.get("hfu", f"of {peak_words(plan.peak)}" if plan.peak else "")),
         ("GPU-hours", whole(plan.gpu_hours), "productive"),
         ("GPU-days", whole(plan.gpu_days), "productive"),
@@ -103,8 +103,12 @@ def _time(plan: TrainPlan) -> Facts:
     return Facts("Time", tuple(rows))
 
 
-def _assumed(plan: TrainPlan, name: str) -> bool:
-    return any(each.name == name for each in plan.assumed)
+def _origin(plan: TrainPlan) -> str:
+    """Where the utilisation comes from: predicted with its interval, taken from other runs, or given."""
+    if plan.mfu_interval is not None:
+        low, high = plan.mfu_interval
+        return f"predicted, {percent(low, 1)} to {percent(high, 1)}, see Notes"
+    return "assumed, see Notes" if any(each.name == "MFU" for each in plan.assumed) else "as given"
 
 
 def _bill(plan: TrainPlan) -> Facts:

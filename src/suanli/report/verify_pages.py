@@ -17,9 +17,11 @@ from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN
 from suanli.report.coverage_pages import coverage_blocks
 from suanli.report.document import Block, Document, Lines, Table
-from suanli.units import format_exact
+from suanli.units import format_exact, format_percent
 
 WORST_SHOWN = 12
+FOLDS_SHOWN = 12
+PREDICTIONS = "predictions"
 _SILENT = (HOLDS, REPRODUCED)  # what needs no line of its own
 
 
@@ -32,7 +34,7 @@ def verify_document(result: Result) -> Document:
     if found.coverage:
         wrong = len(found.wrong_types)
         verdict += f"; {wrong} model types WRONG" if wrong else "; no model type is wrong"
-    blocks: list[Block] = [_summary(found)]
+    blocks: list[Block] = [_summary(found), *_predictions(found)]
     for section in dict.fromkeys(row.section for row in found.summary):
         blocks += _section(section, [claim for claim in found.claims if claim.section == section], every)
     blocks.append(_not_recomputed(found))
@@ -42,10 +44,57 @@ def verify_document(result: Result) -> Document:
 
 
 def _summary(found: Verification) -> Table:
-    rows = tuple(_summary_row(row) for row in found.summary)
+    rows = tuple(_summary_row(row) for row in found.summary if row.section != PREDICTIONS)
     columns = ("source", "section", "n", "within", "failed", "median |error|", "worst", "its error")
     right = (False, False, True, True, True, True, False, True)
     return Table("Agreement by source (nothing is fitted; errors of runs in points of the peak)", columns, rows, right)
+
+
+def _predictions(found: Verification) -> list[Block]:
+    """The planner's own error: fitted and held out apart, beside the simplest rule."""
+    rows = [row for row in found.summary if row.section == PREDICTIONS]
+    if not rows:
+        return []
+    columns = (
+        "set", "n", "left out", "fitted", "held out", "median", "constant utilisation", "bar", "inside 80 %", "worst",
+        "its error",
+    )  # fmt: skip
+    right = (False, True, False, True, True, True, True, True, True, False, True)
+    title = "Step times: mean |error| of predictions on rows fitted, on rows left out, and by a constant utilisation"
+    folds = tuple(
+        f"{row.source}, by {row.fold}: " + ", ".join(f"{name} {_part(error)}" for name, error in row.folds.items())
+        for row in rows
+        if len(row.folds) <= FOLDS_SHOWN
+    )
+    regrets = tuple(
+        f"{row.source}: {_part(row.regret)} on average, {_part(row.worst_regret)} at worst"
+        for row in rows
+        if row.regret is not None
+    )
+    table = Table(title, columns, tuple(_prediction_row(row) for row in rows), right)
+    picked = Lines("Time of the layout that is picked over the best one measured, where runs differ in layout", regrets)
+    return [table, Lines("Mean |error| of each fold left out", folds), picked]
+
+
+def _prediction_row(row: SourceSummary) -> tuple[str, ...]:
+    met = "met" if (row.mape_held_out or 0) <= (row.bar or 0) else "not met"
+    return (
+        row.source,
+        f"{row.n:,}",
+        row.fold,
+        _part(row.mape_fitted),
+        _part(row.mape_held_out),
+        _part(row.median_held_out),
+        _part(row.mape_constant),
+        "" if row.bar is None else f"{_part(row.bar)} {met}",
+        _part(row.coverage),
+        row.worst or "",
+        _part(row.worst_error),
+    )
+
+
+def _part(value: float | None) -> str:
+    return "" if value is None else format_percent(value, 1)
 
 
 def _summary_row(row: SourceSummary) -> tuple[str, ...]:
@@ -71,6 +120,9 @@ def _error(value: float | None, points: bool) -> str:
 def _section(section: str, claims: list[ClaimResult], every: bool) -> list[Block]:
     if section == "articles":
         return [_claims("Articles, number by number", claims), *_why(claims)]
+    if section == PREDICTIONS:
+        chosen = claims if every else sorted(claims, key=lambda claim: -_relative(claim))[:WORST_SHOWN]
+        return [_claims("Step times" if every else "Step times furthest from what was measured, held out", chosen)]
     failed = [claim for claim in claims if claim.status == FAILS]
     if section == "runs":
         odd = [claim for claim in claims if claim.status in (DIFFERS, FLAGGED) and claim.error is not None]
@@ -97,6 +149,10 @@ def _claims(title: str, claims: list[ClaimResult]) -> Table:
     )
     columns = ("source", "statement", "printed", "right", "ours", "status")
     return Table(title, columns, rows, (False, False, True, True, True, False))
+
+
+def _relative(claim: ClaimResult) -> float:
+    return abs(claim.error or 0) / claim.expected if claim.expected else 0.0
 
 
 def shown(value: float) -> str:

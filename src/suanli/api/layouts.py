@@ -1,0 +1,254 @@
+"""What `suanli.layout` does: names and numbers as typed become a question for the planner."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from suanli.api.parts import (
+    DTYPE_NAMES,
+    as_asked,
+    assumed_line,
+    length_notes,
+    read_device,
+    read_model_of,
+    read_workload,
+)
+from suanli.api.request import Request
+from suanli.catalog.conventions import DEFAULT, find_convention
+from suanli.catalog.curves import find_curves
+from suanli.catalog.fabrics import fabric, node_fabric
+from suanli.catalog.nodes import nodes_of
+from suanli.catalog.prices import find_price, price_sentence
+from suanli.catalog.profiles import find_profile
+from suanli.catalog.stacks import find_stack
+from suanli.count import build_ledger
+from suanli.errors import Fault, InputError, SuanliError, shown, unknown_name
+from suanli.measure import find_peak
+from suanli.nouns.arch import Arch
+from suanli.nouns.hardware import Device
+from suanli.nouns.result import Result
+from suanli.nouns.workload import Workload
+from suanli.plan.launch import TOOLS
+from suanli.plan.layout import FLASH_KEEPS_NO_SCORES, Progress, Question
+from suanli.plan.layout import layout as plan_layout
+from suanli.units import GIGA, parse
+
+_THOUSANDS = re.compile(r"\d{1,2}(,\d{3})+")  # 16,384 is one number; 512,1024 and 128,256 are two
+DEFAULT_STACK = "megatron-core"
+# Training dtypes and the catalogue's peak that a utilisation in them is of.
+PEAK_OF = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+
+
+def plan_layouts(
+    model: Any,
+    *,
+    gpu: str | None = None,
+    gpus: Any = None,
+    global_batch: Any = None,
+    seq: Any = None,
+    pin: str | Mapping[str, Any] | None = None,
+    dtype: str | None = None,
+    stack: str | None = None,
+    fabric: str | None = None,
+    top: Any = None,
+    memory_limit: Any = None,
+    why: Any = None,
+    emit: str | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """The plan as a Result. Raises InputError listing every fault."""
+    request = Request()
+    arch = read_model_of(request, model)
+    device = read_device(request, gpu)
+    if gpu is None:
+        request.fault("missing_option", "a layout is for a device", "gpu", expected="--gpu h100-sxm")
+    counts = read_gpus(request, gpus)
+    batch = _needed(request, "global_batch", global_batch, "--global-batch 2048, sequences of a step")
+    word = _dtype(request, dtype)
+    most = request.whole("top", top, 5, low=1)
+    limit = request.quantity("memory_limit", memory_limit, "memory")
+    if pin is not None:
+        request.given["pin"] = pin if isinstance(pin, str) else dict(pin)
+    tool = _tool(request, emit)
+    workload = read_workload(request, arch, {"seq": seq}, {"phase": "train", "batch": batch, "dtype": word})
+    name = request.word("stack", stack, DEFAULT_STACK)
+    profile = request.attempt(lambda: find_profile(name))
+    keeps = request.attempt(lambda: find_stack(name)) if profile is not None else None
+    request.check()
+    assert arch is not None and device is not None and workload is not None and profile is not None
+    assert keeps is not None and batch is not None and most is not None
+    links, curves, peak = _machine(request, arch, device, fabric, word)
+    memory = device.memory_bytes_per_torch_device if limit is None else int(limit)
+    if memory is None:
+        request.fault("missing_option", f"the memory of {device.short_id} is not known", "memory_limit",
+                      expected="--memory-limit 80GB")  # fmt: skip
+    places = request.attempt(lambda: read_why(why, most))
+    request.check()
+    assert links is not None and curves is not None and peak is not None and memory is not None
+    bill = _price(device)[1]
+    question = replace(
+        question_of(arch, device, workload, counts, name, pins=pin, links=links), limit_bytes=memory, top=most
+    )
+    plan = plan_layout(question, why=places or (), emit=tool, progress=progress)
+    given = {**request.given, **({"fabric": fabric} if fabric else {}), **({"why": list(why)} if why else {})}
+    return Result(
+        kind="layout",
+        inputs={"model": as_asked(model), **given, "assumed": request.assumed},
+        convention=DEFAULT,
+        result=plan,
+        uncounted=(),
+        sources=(
+            *arch.sources, f"peak: {peak.source}", f"kernels: {curves.file.data}, {curves.file.date}",
+            *(f"links: {each}" for each in links.sources),
+            *(f"profile: {each}" for each in profile.sources),
+        ),
+        notes=(*assumed_line(request), *_notes(question, plan, bill), *length_notes(arch, workload, seq)),
+        asked={"question": question},
+    )  # fmt: skip
+
+
+def question_of(
+    arch: Arch, device: Device, workload: Workload, gpus: tuple[int, ...], stack: str, *, pins: Any = None,
+    links: Any = None,
+) -> Question:  # fmt: skip
+    """The question for the planner, `workload.batch` being the global batch: the device's own memory as the limit, its
+    first node's links unless others are given. Raises SuanliError for what the catalogue does not know.
+    """
+    profile, curves = find_profile(stack), find_curves(device)
+    memory = device.memory_bytes_per_torch_device
+    return Question(
+        arch=arch, workload=workload, gpus=gpus, global_batch=workload.batch, curves=curves,
+        fabric=links or read_fabric(None, device), stack=find_stack(stack), profile=profile,
+        labels=(f"{device.short_id} {workload.dtype}", "", ""), peak=find_peak(device, PEAK_OF[workload.dtype], None),
+        limit_bytes=memory or 0, step_flops=_step_flops(arch, workload), pins=pins, price=_price(device)[0],
+    )  # fmt: skip
+
+
+def _machine(request: Request, arch: Arch, device: Device, fabric: str | None, dtype: str) -> tuple[Any, Any, Any]:
+    """Links, kernels and peak of the device; a fault for what is missing, and for a model that has no blocks."""
+    if arch.unit != "token" or not any(placed.block for placed in arch.leaves()):
+        what = f"{arch.name} is no stack of blocks over tokens"
+        request.fault("no_blocks", "the model cannot be laid out", "model", got=what, expected="a transformer")
+    links = request.attempt(lambda: read_fabric(fabric, device))
+    curves = request.attempt(lambda: find_curves(device))
+    peak = request.attempt(lambda: find_peak(device, PEAK_OF[dtype], None))
+    if curves is not None and dtype not in curves.matmul_dtypes:
+        known = ", ".join(each for each in PEAK_OF if each in curves.matmul_dtypes)
+        what = f"no {dtype} products were measured on {device.short_id}"
+        request.fault("unknown_dtype", what, "dtype", got=dtype, expected=f"one of {known}")
+    return links, curves, peak
+
+
+def _needed(request: Request, name: str, value: Any, example: str) -> int | None:
+    if value is None:
+        request.fault("missing_option", f"a layout needs its {name.replace('_', ' ')}", name, expected=example)
+        return None
+    return request.whole(name, value, low=1)
+
+
+def read_gpus(request: Request, gpus: Any) -> tuple[int, ...]:
+    """The numbers of GPUs asked about: one, or several as `512,1024`."""
+    if gpus is None:
+        request.fault("missing_option", "a layout needs its GPUs", "gpus", expected="--gpus 1024, or several: 512,1024")
+        return ()
+    parts = gpus.split(",") if isinstance(gpus, str) and not _THOUSANDS.fullmatch(gpus.strip()) else gpus
+    parts = parts if isinstance(parts, list | tuple) else [parts]
+    found = [request.whole("gpus", part, low=1) for part in parts]
+    request.given["gpus"] = gpus
+    return tuple(sorted({each for each in found if each is not None}))
+
+
+def _dtype(request: Request, dtype: str | None) -> str:
+    word = request.word("dtype", dtype, "bf16")
+    word = DTYPE_NAMES.get(word, word)
+    if word not in PEAK_OF:
+        hint = "Training dtypes: " + ", ".join(PEAK_OF) + "."
+        request.errors.append(unknown_name("dtype", word, PEAK_OF, where="--dtype", hint=hint))
+        return "bf16"
+    return word
+
+
+def _tool(request: Request, emit: str | None) -> str | None:
+    if emit is None:
+        return None
+    word = request.word("emit", emit, "")
+    if word not in TOOLS:
+        hint = "Tools: " + ", ".join(TOOLS) + "."
+        request.errors.append(unknown_name("tool", word, TOOLS, where="--emit", hint=hint))
+    return word
+
+
+def read_fabric(text: str | None, device: Device) -> Any:
+    """Links and network: `NODE`, `NODE:NETWORK`, or typed as `8x450GB/s+400GB/s` (GPUs a node, one GPU's link and all
+    adapters of a node, one direction each), with `:NETWORK` where that is not InfiniBand. Without a text the first
+    node of the catalogue that holds the device. Raises InputError.
+    """
+    if text is None:
+        nodes = [node for node in nodes_of(device) if node.scaleup_bytes_per_s is not None]
+        if nodes:
+            return node_fabric(nodes[0])
+        raise InputError(Fault(
+            code="missing_option", message=f"no node of the catalogue holds {device.short_id} on known links",
+            where="--fabric", expected="a node, or GPUs a node with rates: 8x450GB/s+400GB/s",
+        ))  # fmt: skip
+    name, _, network = str(text).partition(":")
+    count, times, rates = name.partition("x")
+    if not (times and count.strip().isdecimal()):
+        return node_fabric(name, network or None)
+    link, plus, nics = rates.partition("+")
+    where = "--fabric"
+    return fabric(
+        name=f"{count.strip()} × {device.short_id}, {network or 'infiniband'}", gpus_per_node=int(count),
+        link_bytes_per_s=parse(link, "bytes_per_s", where),
+        nics_bytes_per_s=parse(nics, "bytes_per_s", where) if plus else None, network=network or "infiniband",
+        sources=(f"--fabric {shown(str(text))}",),
+    )  # fmt: skip
+
+
+def read_why(why: Any, top: int) -> tuple[Any, ...] | None:
+    """Two layouts to compare: places from 1 to `top`, or pins. Raises InputError."""
+    if why is None:
+        return None
+    parts = list(why) if isinstance(why, list | tuple) else str(why).split()
+    if len(parts) != 2:
+        raise InputError(Fault(code="bad_why", message="two layouts are compared", where="--why", got=shown(why),
+                               expected="two places, like 1 2, or two pins, like tp=8 tp=4"))  # fmt: skip
+    return tuple(_place(part, top) for part in parts)
+
+
+def _place(part: Any, top: int) -> Any:
+    if isinstance(part, Mapping) or "=" in str(part):
+        return part
+    if str(part).isdecimal() and 1 <= int(part) <= top:
+        return int(part)
+    raise InputError(Fault(code="bad_why", message="no such place", where="--why", got=shown(part),
+                           expected=f"a place from 1 to {top} (--top), or pins like tp=8"))  # fmt: skip
+
+
+def _step_flops(arch: Arch, workload: Workload) -> int:
+    """Model FLOPs of one step, under the default convention."""
+    return build_ledger(arch, workload, find_convention(DEFAULT)).model_flops
+
+
+def _price(device: Device) -> tuple[float | None, str]:
+    """USD of one GPU-hour as torch sees a GPU, and where from; None with the reason."""
+    try:
+        found = find_price(device)
+    except SuanliError as problem:
+        return None, f"cost: {problem}"
+    return found.usd_per_gpu_hour / device.torch_devices_per_package, f"price: {price_sentence(found)}"
+
+
+def _notes(question: Question, plan: Any, bill: str) -> tuple[str, ...]:
+    found = [f"links: {question.fabric.name}", bill]
+    found.append(f"schedules that {question.stack.name} runs: {', '.join(question.stack.schedules)}; others by --pin")
+    if question.stack.flash and question.stack.selective == "scores":
+        found.append(FLASH_KEEPS_NO_SCORES)
+    if question.curves.extrapolated:
+        found.append(f"kernels: those of {question.curves.extrapolated}: {question.curves.note}")
+    found += [f"beyond the runs the profile was fitted to: {each}" for each in plan.extrapolates]
+    limit = question.limit_bytes / GIGA
+    return (*found, f"memory limit {limit:,.4g} GB a GPU")

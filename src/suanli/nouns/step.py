@@ -1,0 +1,47 @@
+"""The time of a training step, as entries that add up to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from suanli.nouns.layout import Layout
+from suanli.nouns.profile import StackProfile
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One part of a step."""
+
+    entry: str = field(metadata={"unit": "", "doc": "what the time goes to"})
+    seconds: float = field(metadata={"unit": "s", "doc": "on the slowest stage, not hidden by anything"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepEstimate:
+    """The predicted step of one layout."""
+
+    layout: Layout = field(metadata={"unit": "", "doc": "how the run is laid over GPUs"})
+    step_time_s: float = field(metadata={"unit": "s", "doc": "of one optimizer step: the sum of the account"})
+    step_time_interval_s: tuple[float, float] = field(
+        metadata={"unit": "s", "doc": "80 %, from the errors on runs left out of the fit"}
+    )
+    account: tuple[Entry, ...] = field(metadata={"unit": "s", "doc": "where it goes"})
+    mfu: float = field(metadata={"unit": "fraction", "doc": "model FLOPs over peak FLOPs of the dtype in that time"})
+    tokens_per_second_per_gpu: float = field(metadata={"unit": "tokens/s", "doc": "of one GPU"})
+    stack: str = field(metadata={"unit": "", "doc": "the stack whose profile was used"})
+    extrapolates: tuple[str, ...] = field(default=(), metadata={"doc": "what lies beyond the runs it was fitted to"})
+
+    def seconds(self, entry: str) -> float:
+        """One entry; 0 where the step has none of that name."""
+        return next((each.seconds for each in self.account if each.entry == entry), 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """A stack's profile after a user's own runs. Errors are logarithms of predicted over measured, a run each."""
+
+    stack: StackProfile = field(metadata={"doc": "with its numbers and interval as they are now"})
+    half_width_before: float = field(metadata={"doc": "of the 80 % interval of the logarithm, as shipped"})
+    half_width_after: float = field(metadata={"doc": "the same from every run predicted by the others"})
+    errors_before: tuple[float, ...] = field(metadata={"doc": "with the stack as shipped"})
+    errors_held_out: tuple[float, ...] = field(metadata={"doc": "each run with what the others give"})

@@ -1,0 +1,103 @@
+"""What one change would do to a layout: each lever priced by the model that priced the layout, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from suanli.errors import InputError
+from suanli.nouns.layout import Layout
+from suanli.nouns.plans import Lever
+from suanli.nouns.workload import RECOMPUTE
+from suanli.plan.enumerate import enumerate_grid
+from suanli.plan.limits import AXES, Space, reason_against
+
+Prices = Callable[[Sequence[Layout]], Sequence[tuple[float, float]]]  # layouts → seconds of a step, bytes
+Change = tuple[str, str, Layout]
+
+NUMBERS = tuple(name for name in AXES if name not in ("zero", "recompute", "sp", "schedule"))
+MOST_CHUNKS = 8  # interleaving is tried up to so many chunks a rank
+
+
+def is_legal(space: Space, layout: Layout) -> bool:
+    """Whether a layout is in the grid of a space, by the grid's own rules."""
+    if layout.gpus not in space.gpus or any(reason_against(space, name, getattr(layout, name)) for name in NUMBERS):
+        return False
+    return enumerate_grid(space, {name: (getattr(layout, name),) for name in AXES}).legal == 1
+
+
+def changes(space: Space, layout: Layout) -> Iterator[Change]:
+    """Every legal layout one lever away: the lever, from what to what, the layout."""
+    for lever, values in _proposals(layout):
+        try:
+            found = replace(layout, **values)
+        except InputError:
+            continue  # degrees that cannot be together are no lever
+        too_wide = found.tp > max(layout.tp, space.per_node)  # past a node only where it is so already
+        if found != layout and not too_wide and is_legal(space, found):
+            parts = (f"{name} {getattr(layout, name)} → {value}" for name, value in values.items()
+                     if getattr(layout, name) != value)  # fmt: skip
+            yield lever, ", ".join(parts), found
+
+
+def _proposals(layout: Layout) -> Iterator[tuple[str, dict[str, Any]]]:
+    place = RECOMPUTE.index(layout.recompute)
+    for other in RECOMPUTE:
+        if other != layout.recompute:
+            yield ("less recompute" if RECOMPUTE.index(other) < place else "more recompute"), {"recompute": other}
+    for chunks in range(2, MOST_CHUNKS + 1):
+        yield "interleave", {"vpp": chunks, "schedule": "interleaved"}
+    for schedule in ("1f1b", "zero-bubble", "dualpipe"):
+        yield "schedule", {"schedule": schedule, "vpp": 1}
+    yield "sequence parallelism", {"sp": not layout.sp}
+    yield "larger micro-batch", {"micro_batch": 2 * layout.micro_batch}
+    yield "smaller micro-batch", {"micro_batch": layout.micro_batch // 2}
+    for stage in range(4):
+        yield "ZeRO stage", {"zero": stage}
+    yield from _traded(layout, "tp", "cp", "context for tensor parallelism")
+    yield from _traded(layout, "tp", "dp", "data for tensor parallelism")
+    yield from _traded(layout, "pp", "dp", "data for pipeline parallelism")
+    yield from _traded(layout, "cp", "dp", "data for context parallelism")
+    yield from _traded(layout, "pp", "tp", "tensor for pipeline parallelism")
+    for ranks in (2 * layout.ep, layout.ep // 2):
+        yield "expert parallelism", {"ep": ranks}
+
+
+def _traded(layout: Layout, less: str, more: str, lever: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Half of one axis for twice of the other, and back."""
+    down, up = getattr(layout, less), getattr(layout, more)
+    away = {"sp": False} if "tp" in (less, more) and layout.sp else {}
+    if down % 2 == 0:
+        gone = less == "tp" and down == 2
+        flat = {"vpp": 1, "schedule": "1f1b"} if less == "pp" and down == 2 else {}
+        yield lever, {less: down // 2, more: 2 * up, **(away if gone else {}), **flat}
+    if up % 2 == 0:
+        gone = more == "tp" and up == 2
+        back = " for ".join(reversed(lever.removesuffix(" parallelism").split(" for "))) + " parallelism"
+        yield back, {less: 2 * down, more: up // 2, **(away if gone else {})}
+
+
+def advise(layout: Layout, found: Sequence[Change], prices: Prices, limit_bytes: float) -> tuple[Lever, ...]:
+    """Every lever with what it gains, those that fit first, best first."""
+    (now, _), *priced = prices([layout, *(each for _, _, each in found)])
+    levers = [
+        lever_of(*change, seconds, now, size, limit_bytes)
+        for change, (seconds, size) in zip(found, priced, strict=True)
+    ]
+    return ordered(levers)
+
+
+def lever_of(
+    lever: str, change: str, layout: Layout, seconds: float, now: float, size: float, limit_bytes: float
+) -> Lever:
+    """One lever from its price and that of the layout as it is."""
+    return Lever(
+        lever=lever, change=change, layout=layout.short, step_time_s=seconds, gain_fraction=1 - seconds / now,
+        memory_bytes=int(size), fits=size <= limit_bytes,
+    )  # fmt: skip
+
+
+def ordered(levers: Sequence[Lever]) -> tuple[Lever, ...]:
+    """Those that fit first, then by gain."""
+    return tuple(sorted(levers, key=lambda each: (not each.fits, -each.gain_fraction, each.lever, each.change)))

@@ -1,0 +1,334 @@
+"""The verb `layout`: every legal way to lay a training run over GPUs, ranked; why one beats another; what to change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from suanli.nouns.arch import Arch
+from suanli.nouns.grid import Grid
+from suanli.nouns.layout import Layout
+from suanli.nouns.measures import Peak
+from suanli.nouns.plans import Counts, Difference, FrontPoint, Lever, PlannedLayout
+from suanli.nouns.profile import StackProfile
+from suanli.nouns.stack import Stack
+from suanli.nouns.workload import RECOMPUTE, Workload
+from suanli.plan.advice import advise, changes, lever_of, ordered
+from suanli.plan.difference import difference
+from suanli.plan.enumerate import Enumeration, enumerate_grid
+from suanli.plan.launch import Job as LaunchJob
+from suanli.plan.launch import Launch, launch
+from suanli.plan.limits import Space, cuts_of
+from suanli.plan.memory import memory_estimate
+from suanli.plan.nothing import nothing_fits, nothing_legal
+from suanli.plan.pins import Pins, read_pins
+from suanli.plan.planned import model_of
+from suanli.plan.predict import estimate, step_times
+from suanli.plan.pricing import Books, Prices
+from suanli.plan.refine import played_step
+from suanli.plan.search import Found, Timed, search
+from suanli.plan.step_time import Job, features
+
+ROOMY = 1 << 60  # bytes that every layout fits into
+POOL = 4  # layouts played out for one that is shown: the closed form and the played pipeline may differ in order
+Progress = Callable[[float], None]
+FLASH_KEEPS_NO_SCORES = "selective recompute makes scores again, which fused attention never stores: left out"
+
+
+def _doc(unit: str, doc: str, **more: Any) -> Any:
+    return field(metadata={"unit": unit, "doc": doc}, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked: what is trained, on what, with what, within how much memory."""
+
+    arch: Arch
+    workload: Workload
+    gpus: tuple[int, ...]
+    global_batch: int
+    curves: Any
+    fabric: Any
+    stack: Stack
+    profile: StackProfile
+    labels: tuple[str, ...]
+    peak: Peak
+    step_flops: int
+    limit_bytes: int
+    pins: Any = None
+    top: int = 5
+    price: float | None = None
+
+    @property
+    def space(self) -> Space:
+        """Where layouts are looked for."""
+        job = self.job
+        return Space(cuts=cuts_of(job.parts), gpus=self.gpus, global_batch=self.global_batch, seq=self.workload.seq,
+                     per_node=self.fabric.gpus_per_node)  # fmt: skip
+
+    @property
+    def job(self) -> Job:
+        """What step times are worked out for."""
+        return Job(arch=self.arch, seq=self.workload.seq, dtype=self.workload.dtype, curves=self.curves,
+                   fabric=self.fabric, traits=self.profile.traits)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutPlan:
+    """The layouts of a training run, best first, and how they were found."""
+
+    model: str = _doc("", "name of the model")
+    stack: str = _doc("", "software stack whose profile was used")
+    fabric: str = _doc("", "links and network")
+    layouts: tuple[PlannedLayout, ...] = _doc("", "fastest first, by the step with its pipeline played out")
+    evaluated: int = _doc("layouts", "legal ones: timed, or ruled out for certain")
+    search_s: float = _doc("s", "enumeration, pruning and ranking")
+    refine_s: float = _doc("s", "playing out the pipelines of the best")
+    counts: Counts = _doc("", "how many layouts came how far")
+    front: tuple[FrontPoint, ...] = _doc("", "as fast as can be for their memory, GPUs and cost")
+    memory_limit_bytes: int = _doc("bytes", "of one GPU")
+    advice: tuple[Lever, ...] = _doc("", "what one change to the first layout would do, best first", default=())
+    why: Difference | None = _doc("", "two layouts entry by entry; with --why", default=None)
+    emit: Launch | None = _doc("", "the first layout as a tool's flags; with --emit", default=None)
+    extrapolates: tuple[str, ...] = _doc("", "what lies beyond the runs the profile was fitted to", default=())
+
+
+def layout(
+    question: Question,
+    *,
+    why: Sequence[int | str | Mapping[str, Any]] = (),
+    emit: str | None = None,
+    progress: Progress | None = None,
+) -> LayoutPlan:
+    """The plan. `why` is two places in the ranking (from 1) or two sets of pins, each fastest layout compared.
+
+    Raises InputError where pins cannot be, no layout is legal, nothing fits (by how much, and what would), or a tool
+    cannot express the first layout.
+    """
+    space = question.space
+    pins = read_pins(question.pins, space)
+    started = time.perf_counter()
+    found, result = _search(question, space, pins, POOL * question.top, progress)
+    searched = time.perf_counter()
+    rows = _refined(question, result.best)
+    refined = time.perf_counter()
+    best = rows[0]
+    return LayoutPlan(
+        model=question.arch.name,
+        stack=question.profile.name,
+        fabric=question.fabric.name,
+        layouts=rows,
+        evaluated=found.legal,
+        search_s=searched - started,
+        refine_s=refined - searched,
+        counts=Counts(enumerated=found.enumerated, by_rule=found.by_rule, legal=found.legal, fit=result.fit,
+                      timed=result.timed),
+        front=_front(question, result.front),
+        memory_limit_bytes=question.limit_bytes,
+        advice=_advice(question, space, as_layout(best)),
+        why=_why(question, space, rows, why) if why else None,
+        emit=launch(emit, as_layout(best), _launch_job(question)) if emit else None,
+        extrapolates=_one(question, as_layout(best))[1],
+    )  # fmt: skip
+
+
+def fastest_layout(question: Question) -> PlannedLayout:
+    """The first layout of the plan alone. Raises InputError where none is legal or fits."""
+    space = question.space
+    _, result = _search(question, space, read_pins(question.pins, space), POOL)
+    return _refined(replace(question, top=1), result.best)[0]
+
+
+def _search(
+    question: Question, space: Space, pins: Pins, top: int, progress: Progress | None = None
+) -> tuple[Enumeration, Any]:
+    """The enumeration and what was found in it. Raises InputError where nothing is legal or fits."""
+    books = _books(question)
+    axes = _policies(question) | pins
+    found = enumerate_grid(space, axes, books.keep(question.limit_bytes))
+    if not found.legal:
+        raise _nothing(question, space, pins, found)
+    result = search(found, Prices(books, found), question.limit_bytes, top, progress)
+    if result.best is None:
+        raise _nothing(question, space, pins, found)
+    return found, result
+
+
+def _policies(question: Question) -> Pins:
+    """Schedules that the stack can run, and recompute policies that differ: with fused attention there are no scores
+    to make again.
+    """
+    same = question.stack.flash and question.stack.selective == "scores"
+    recompute = tuple(each for each in RECOMPUTE if each != "selective" or not same)
+    return {"recompute": recompute, "schedule": question.stack.schedules}
+
+
+def _nothing(question: Question, space: Space, pins: Pins, found: Enumeration) -> Exception:
+    """The error where no layout is legal, or none fits: then the smallest is shown."""
+    unlimited = enumerate_grid(space, pins)
+    if not unlimited.legal:
+        return nothing_legal(found, pins)
+    books = _books(question)
+    return nothing_fits(
+        books, space, pins, unlimited, question.limit_bytes, lambda layout: _memory(question, layout).fullest
+    )
+
+
+def _books(question: Question) -> Books:
+    return Books(
+        model=model_of(question.arch, question.workload, question.stack),
+        job=question.job,
+        profile=question.profile.at(*question.labels),
+        global_batch=question.global_batch,
+    )
+
+
+# --- one layout ---------------------------------------------------------------------------------------------------
+
+
+def _memory(question: Question, layout: Layout) -> Any:
+    return memory_estimate(
+        question.arch, question.workload, layout, question.stack, global_batch=question.global_batch,
+        capacity=question.limit_bytes, imbalance=question.profile.at(*question.labels).imbalance,
+    )  # fmt: skip
+
+
+def _one(question: Question, layout: Layout) -> tuple[PlannedLayout, tuple[str, ...]]:
+    """One layout with its step and memory, and what of it extrapolates."""
+    step = estimate(
+        question.job, layout, question.global_batch, question.profile, question.labels, question.step_flops,
+        question.peak.flop_per_s,
+    )  # fmt: skip
+    memory = _memory(question, layout)
+    fullest = memory.fullest
+    axes = {name: getattr(layout, name) for name in ("tp", "pp", "dp", "cp", "ep", "etp", "vpp", "micro_batch", "zero",
+                                                     "recompute", "sp", "schedule", "gpus")}  # fmt: skip
+    return PlannedLayout(
+        **axes,
+        step_time_s=step.step_time_s,
+        step_time_interval_s=step.step_time_interval_s,
+        mfu=step.mfu,
+        tokens_per_second_per_gpu=step.tokens_per_second_per_gpu,
+        memory_bytes={**{name: int(getattr(fullest, name)) for name in memory_terms()}, "total": memory.total},
+        fullest_stage=fullest.stage,
+        largest_term=fullest.largest,
+        margin_bytes=memory.margin,
+        account=step.account,
+        usd_per_step=_cost(question, layout.gpus, step.step_time_s),
+    ), tuple(step.extrapolates)
+
+
+def memory_terms() -> tuple[str, ...]:
+    """Terms of a rank's memory that add up to its total."""
+    from suanli.nouns.estimate import TERMS  # noqa: PLC0415  named where it is used
+
+    return TERMS
+
+
+def _cost(question: Question, gpus: int, seconds: float) -> float | None:
+    from suanli.units import HOUR  # noqa: PLC0415
+
+    return None if question.price is None else gpus * question.price * seconds / HOUR
+
+
+def as_layout(planned: PlannedLayout) -> Layout:
+    """The layout of a row."""
+    return Layout(**{name: getattr(planned, name) for name in ("tp", "pp", "dp", "cp", "ep", "etp", "vpp",
+                     "micro_batch", "zero", "recompute", "sp", "schedule")})  # fmt: skip
+
+
+def _refined(question: Question, best: Timed) -> tuple[PlannedLayout, ...]:
+    """The best with their pipelines played out, fastest first by that."""
+    profile = question.profile.at(*question.labels)
+    played = []
+    for place in range(len(best)):
+        found = best.grid.at(place)
+        seconds, _ = played_step(question.job, profile, found, question.global_batch)
+        played.append((seconds, float(best.fullest_bytes[place]), place, found))
+    return tuple(
+        replace(_one(question, found)[0], played_step_time_s=seconds)
+        for seconds, _, _, found in sorted(played, key=lambda each: each[:3])[: question.top]
+    )
+
+
+def _front(question: Question, front: Timed) -> tuple[FrontPoint, ...]:
+    found = []
+    for place in range(len(front)):
+        layout, seconds = front.grid.at(place), float(front.step_s[place])
+        found.append(
+            FrontPoint(layout=layout.short, gpus=layout.gpus, step_time_s=seconds,
+                       memory_bytes=int(front.fullest_bytes[place]), usd_per_step=_cost(question, layout.gpus, seconds))
+        )  # fmt: skip
+    return tuple(found)
+
+
+# --- advice, comparison, launch -----------------------------------------------------------------------------------
+
+FASTER = 2  # times the rate of a link, as a lever
+
+
+def _advice(question: Question, space: Space, layout: Layout) -> tuple[Lever, ...]:
+    """Levers of the layout, and those of the machine: 8-bit products, faster links."""
+    own = _policies(question)
+    found = [
+        change
+        for change in changes(space, layout)
+        if all(getattr(change[2], name) in (*values, getattr(layout, name)) for name, values in own.items())
+    ]
+    levers = list(advise(layout, found, lambda layouts: _prices(question, layouts), question.limit_bytes))
+    (now, size), *_ = _prices(question, [layout])
+    for lever, change, other in _machines(question):
+        (seconds, _), *_ = _prices(other, [layout])
+        levers.append(lever_of(lever, change, layout, seconds, now, size, question.limit_bytes))
+    return ordered(levers)
+
+
+def _prices(question: Question, layouts: Sequence[Layout]) -> list[tuple[float, float]]:
+    found = features(question.job, Grid.of(layouts), float(question.global_batch))
+    seconds = step_times(found, question.profile.at(*question.labels))
+    return [(float(each), _memory(question, layout).total) for each, layout in zip(seconds, layouts, strict=True)]
+
+
+def _machines(question: Question) -> list[tuple[str, str, Question]]:
+    """The same question on other links, or in 8 bits where the device has them."""
+    fabric, found = question.fabric, []
+    for name, what in (("link_bytes_per_s", "links inside a node"), ("nics_bytes_per_s", "network between nodes")):
+        rate = getattr(fabric, name)
+        if rate is not None:
+            faster = replace(question, fabric=replace(fabric, **{name: FASTER * rate}))
+            found.append(("faster links", f"{what} × {FASTER}", faster))
+    if question.workload.dtype in ("bf16", "fp16") and "fp8" in question.curves.device.peaks_flop_per_s:
+        narrow = replace(question, workload=replace(question.workload, dtype="fp8"))
+        found.append(("8-bit products", f"dtype {question.workload.dtype} → fp8", narrow))
+    return found
+
+
+def _why(
+    question: Question, space: Space, rows: Sequence[PlannedLayout], asked: Sequence[int | str | Mapping[str, Any]]
+) -> Difference:
+    """Two layouts compared: places in the ranking, or the fastest under pins of their own."""
+    first, second = (
+        rows[min(each, len(rows)) - 1] if isinstance(each, int) else _one(question, _fastest(question, space, each))[0]
+        for each in asked
+    )
+    return difference(first, second)
+
+
+def _fastest(question: Question, space: Space, own: str | Mapping[str, Any]) -> Layout:
+    """The fastest layout under pins of its own beside the question's, whatever memory it takes."""
+    roomy = replace(question, limit_bytes=max(question.limit_bytes, ROOMY))
+    pins = read_pins(question.pins, space) | read_pins(own, space)
+    result: Found = _search(roomy, space, pins, 1)[1]
+    assert result.best is not None, "memory is no limit here"
+    return result.best.grid.at(0)
+
+
+def _launch_job(question: Question) -> LaunchJob:
+    space = question.space
+    return LaunchJob(
+        model=question.arch.name, layers=space.cuts.layers, seq=question.workload.seq,
+        global_batch=question.global_batch, dtype=question.workload.dtype, experts=bool(space.cuts.experts),
+        per_node=question.fabric.gpus_per_node,
+    )  # fmt: skip

@@ -1,0 +1,297 @@
+"""Memory of a whole grid: the fullest rank of each layout, by the functions that explain one layout.
+
+What a block keeps, what a stage holds, what the loss makes is asked of `transient` and `states` once for every
+combination that occurs, one block at a time; stages are sums of blocks. A test holds the sum to `memory_estimate`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from suanli.formulas.parallel import in_flight_interleaved
+from suanli.nouns.grid import Grid
+from suanli.nouns.layout import SCHEDULES, ZERO, Layout
+from suanli.nouns.workload import RECOMPUTE
+from suanli.plan.grid_keys import SHARED, Keys, unique_codes
+from suanli.plan.memory import peak_bytes, reserve_bytes
+from suanli.plan.pipeline import Chunk, chunks_of, stages_of
+from suanli.plan.planned import Model, Policy, Rank
+from suanli.plan.sharding import Degrees, Held
+from suanli.plan.states import held_params, held_states
+from suanli.plan.transient import buffer_bytes, chunk_bytes, loss_bytes, working_bytes
+
+Array = Any
+HELD = ("tp", "pp", "dp", "cp", "ep", "etp", "zero")  # and vpp and the schedule
+MOST_OF = 0.7  # of the layouts
+INTERLEAVED, DUALPIPE = SCHEDULES.index("interleaved"), SCHEDULES.index("dualpipe")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a rank of a stage holds, in every schedule's terms: blocks of each kind, those of the 16-bit tail, whether
+    it has what is before and after all blocks; and each weighted with the micro-batches in flight [micro-batches],
+    `passed` being chunks whose result goes to another rank.
+    """
+
+    blocks: Array
+    first: bool
+    last: bool
+    flight: Array
+    tail: Array
+    first_flight: Array
+    last_flight: Array
+    passed_flight: Array
+
+    @property
+    def present(self) -> tuple[bool, ...]:
+        """Which kinds of block it has."""
+        return tuple(bool(count) for count in self.blocks)
+
+
+class GridMemory:
+    """Memory of layouts that stand behind the rows of an enumeration."""
+
+    def __init__(self, model: Model, global_batch: int, rows: Grid, imbalance: float = 1) -> None:
+        import numpy as np  # noqa: PLC0415
+
+        self.model, self.rows, self.imbalance = model, rows, imbalance
+        self.kinds = len(model.parts.blocks)
+        self.shared, self.held = Keys(rows, SHARED), Keys(rows, HELD)
+        self.micro_batches, self.count = np.unique(global_batch / (rows.dp * rows.micro_batch), return_inverse=True)
+        self.at = self._degrees(rows.take(self.shared.first), zero=0)
+        self.rank = Rank(model, self.at)
+        self.share = self._shares()
+        self.loss = self._full(loss_bytes(self.rank))
+
+    def _degrees(self, grid: Grid, zero: Any = None) -> Degrees:
+        return degrees_of_grid(grid, self.model.stack.vocab_multiple, self.imbalance, zero)
+
+    def _full(self, value: Any) -> Array:
+        return value + 0 * self.at.tp
+
+    # --- what a block, or an end of the model, leaves and makes ---------------------------------------------------
+
+    def _chunk(self, kind: int | None = None, *, tail: bool = False, first: bool = False, last: bool = False) -> Chunk:
+        one = tuple(int(place == kind) for place in range(self.kinds))
+        none = (0,) * self.kinds
+        return Chunk(blocks=one, recomputed=one, tail=one if tail else none, in_flight=1, first=first, last=last)
+
+    def _shares(self) -> dict[str, Array]:
+        """Bytes one micro-batch leaves, [policy, share]: of a block of each kind, what its being of the tail adds,
+        and of both ends.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        def left(chunk: Chunk, copied: bool = False) -> Array:
+            policies = [Policy(recompute=name, copied=copied) for name in RECOMPUTE]
+            return np.stack([self._full(chunk_bytes(self.rank, policy, chunk)) for policy in policies])
+
+        plain = [left(self._chunk(kind)) for kind in range(self.kinds)]
+        wide = [left(self._chunk(kind, tail=True)) for kind in range(self.kinds)]
+        return {
+            "block": np.stack(plain), "tail": np.stack(wide) - np.stack(plain),
+            "first": left(self._chunk(first=True)), "last": left(self._chunk(last=True)),
+            "passed": left(self._chunk(), copied=True),
+        }  # fmt: skip
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019  the object lives for one search
+    def _working(self, present: tuple[bool, ...]) -> Array:
+        """Bytes [ZeRO stage, policy, share] made while a block is in backward, of these kinds of block."""
+        import numpy as np  # noqa: PLC0415
+
+        chunks = tuple(self._chunk(kind) for kind, here in enumerate(present) if here)
+        found = np.empty((len(ZERO), len(RECOMPUTE), len(self.at.tp)))
+        for stage in ZERO:
+            rank = Rank(self.model, replace(self.at, zero=stage))
+            for place, name in enumerate(RECOMPUTE):
+                found[stage, place] = working_bytes(rank, Policy(recompute=name), chunks)
+        return found
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019
+    def _buffers(self, present: tuple[bool, ...], copied: bool) -> Array:
+        chunks = tuple(self._chunk(kind) for kind, here in enumerate(present) if here)
+        return self._full(buffer_bytes(self.rank, Policy(copied=copied), chunks))
+
+    # --- states ---------------------------------------------------------------------------------------------------
+
+    def floor_bytes(self) -> Array:
+        """For each row the states of the mean stage and one micro-batch of its blocks: the fullest has no less."""
+        grid = self.rows.take(self.held.first)
+        mean = states_floor(self.model, grid, self.imbalance)
+        counts = [len(block.layers) for block in self.model.parts.blocks]
+        least = sum(count * share for count, share in zip(counts, self.share["block"].min(axis=1), strict=True))
+        kept_least = (least + 0 * self.loss)[self.shared.of] / self.rows.pp
+        if self.model.stack.frees_gradients:  # they may not be there yet when activations are
+            kept_least = 0 * kept_least
+        return mean[self.held.of] + kept_least
+
+    def _states(self, grid: Grid, stages: Sequence[tuple[tuple[int, ...], bool, bool]]) -> dict[str, Array]:
+        """Weights with optimizer, gradients, and what a step makes, of one stage of each layout: the blocks of each
+        kind it has, and whether it has what is before and after them.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        rank = Rank(self.model, self._degrees(grid))
+        parts = self.model.parts
+        blocks = np.array([counts for counts, _, _ in stages]).T
+        policy = Policy(copied=True)
+        total = Held()
+        for kind in range(len(parts.blocks)):
+            total += _times(held_params(rank, policy, (self._chunk(kind),)), blocks[kind])
+        first, last = (np.array([stage[place] for stage in stages]) for place in (1, 2))
+        whole = first & last  # one rank is both ends: a tied table is there once
+        for kept_here, chunk in (
+            (first & ~last, self._chunk(first=True)), (last & ~first, self._chunk(last=True)),
+            (whole, self._chunk(first=True, last=True)),
+        ):  # fmt: skip
+            total += _times(held_params(rank, policy, (chunk,)), kept_here)
+        found = held_states(rank, policy, total)
+        return {"fixed": found["weights"] + found["optimizer"], "gradients": found["gradients"],
+                "stepping": found["stepping"]}  # fmt: skip
+
+    # --- layouts --------------------------------------------------------------------------------------------------
+
+    def fullest_bytes(self, grid: Grid, row: Array) -> Array:
+        """Memory of the fullest rank of each layout, the allowance included."""
+        import numpy as np  # noqa: PLC0415
+
+        pipes, pipe = self._pipes(grid)
+        most = np.zeros(len(grid))
+        for slot in range(max(len(stages) for stages in pipes)):
+            chosen = [stages[min(slot, len(stages) - 1)] for stages in pipes]
+            here = np.flatnonzero(np.array([len(stages) > slot for stages in pipes])[pipe])
+            if len(here) > MOST_OF * len(grid):  # looking twice at a few costs less than picking the others
+                most = np.maximum(most, self._slot(grid, row, chosen, pipe))
+            else:
+                most[here] = np.maximum(most[here], self._slot(grid.take(here), row[here], chosen, pipe[here]))
+        return most
+
+    def _pipes(self, grid: Grid) -> tuple[list[tuple[Stage, ...]], Array]:
+        """The stages that may be the fullest of each pipeline shape, and which shape each layout has."""
+        chunks = int(grid.vpp.max()) + 1
+        code = (grid.pp * chunks + grid.vpp) * len(SCHEDULES) + grid.schedule
+        first, pipe = unique_codes(code.astype("int64"), int(code.max()) + 1)
+        shapes = zip(
+            *(getattr(grid, name)[first].astype(int).tolist() for name in ("pp", "vpp", "schedule")), strict=True
+        )
+        return [self._fullest_stages(*shape) for shape in shapes], pipe
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019
+    def _fullest_stages(self, pp: int, vpp: int, schedule: int) -> tuple[Stage, ...]:
+        """Of stages that hold the same, the first has most in flight (in DualPipe the first or the last)."""
+        layout = Layout(pp=pp, vpp=vpp, schedule=SCHEDULES[schedule])
+        every = stages_of(self.model.parts, layout, 4 * pp, self.model.tail)
+        same = [tuple((chunk.blocks, chunk.tail, chunk.first, chunk.last) for chunk in chunks) for chunks in every]
+        places = sorted(range(pp), key=lambda place: (str(same[place]), place))
+        groups = [list(group) for _, group in groupby(places, key=lambda place: str(same[place]))]
+        wanted = {place for group in groups for place in (group[0], *(group[-1:] if schedule == DUALPIPE else ()))}
+        return tuple(self._stage(layout, place, every[place]) for place in sorted(wanted))
+
+    def _stage(self, layout: Layout, place: int, chunks: Sequence[Chunk]) -> Stage:
+        import numpy as np  # noqa: PLC0415
+
+        flights = self._flights(layout, place)  # [chunk, micro-batches]
+        blocks, tail = (
+            np.array([getattr(chunk, name) for chunk in chunks], dtype=float) for name in ("blocks", "tail")
+        )
+        first, last = (np.array([getattr(chunk, name) for chunk in chunks], dtype=float) for name in ("first", "last"))
+        return Stage(
+            blocks=blocks.sum(axis=0), first=bool(first.any()), last=bool(last.any()), flight=blocks.T @ flights,
+            tail=tail.T @ flights, first_flight=first @ flights, last_flight=last @ flights,
+            passed_flight=(1 - last) @ flights * (layout.pp > 1),
+        )  # fmt: skip
+
+    def _flights(self, layout: Layout, place: int) -> Array:
+        import numpy as np  # noqa: PLC0415
+
+        if layout.vpp > 1:  # all chunks together
+            return in_flight_interleaved(
+                self.micro_batches, layout.pp, place, layout.vpp, np.arange(layout.vpp)[:, None]
+            )
+        return np.stack([count + 0 * self.micro_batches for _, count in chunks_of(layout, place, self.micro_batches)])
+
+    def _slot(self, grid: Grid, row: Array, chosen: Sequence[Stage], pipe: Array) -> Array:
+        """Memory of one stage of each layout: that of its pipeline's shape."""
+        import numpy as np  # noqa: PLC0415
+
+        share, policy, count = self.shared.of[row], grid.recompute.astype(int), self.count[row]
+        kept_bytes = self._in_flight(chosen, pipe, policy, share, count)
+        working, buffers = self._around(grid, chosen, pipe, policy, share)
+        loss = self.loss[share] * np.array([stage.last for stage in chosen])[pipe]
+        held, which = _distinct([(tuple(stage.blocks), stage.first, stage.last) for stage in chosen])
+        kind = np.array(which)[pipe]
+        first, place = unique_codes(self.held.of[row] * len(held) + kind, len(self.held.first) * len(held))
+        states = self._states(grid.take(first), [held[each] for each in kind[first].tolist()])
+        fixed, gradients, stepping = (states[name][place] for name in ("fixed", "gradients", "stepping"))
+        there = self.micro_batches[count] > 1 if self.model.stack.frees_gradients else 1
+        peak = peak_bytes(kept_bytes, loss, working, gradients, gradients * there, stepping)
+        allocated = fixed + peak + buffers
+        return allocated + reserve_bytes(self.model, allocated) + self.model.stack.context_bytes
+
+    def _in_flight(self, chosen: Sequence[Stage], pipe: Array, policy: Array, share: Array, count: Array) -> Array:
+        import numpy as np  # noqa: PLC0415
+
+        total = 0
+        for kind in range(self.kinds):
+            flight = np.stack([stage.flight[kind] for stage in chosen])[pipe, count]
+            total = total + flight * self.share["block"][kind][policy, share]
+            tail = np.stack([stage.tail[kind] for stage in chosen])
+            if tail.any() and self.share["tail"][kind].any():
+                total = total + tail[pipe, count] * self.share["tail"][kind][policy, share]
+        for name in ("first", "last", "passed"):
+            flight = np.stack([getattr(stage, f"{name}_flight") for stage in chosen])[pipe, count]
+            total = total + flight * self.share[name][policy, share]
+        return total
+
+    def _around(
+        self, grid: Grid, chosen: Sequence[Stage], pipe: Array, policy: Array, share: Array
+    ) -> tuple[Array, Array]:
+        """What a block's backward makes, and buffers."""
+        import numpy as np  # noqa: PLC0415
+
+        working, buffers = np.zeros(len(grid)), np.zeros(len(grid))
+        sets, which = _distinct([stage.present for stage in chosen])
+        for place, present in enumerate(sets):
+            here = slice(None) if len(sets) == 1 else np.flatnonzero((np.array(which) == place)[pipe])
+            working[here] = self._working(present)[grid.zero[here].astype(int), policy[here], share[here]]
+            copied = grid.pp[here] > 1
+            buffers[here] = np.where(
+                copied, self._buffers(present, True)[share[here]], self._buffers(present, False)[share[here]]
+            )
+        return working, buffers
+
+
+def _distinct(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """The distinct ones, and which of them each is."""
+    known: dict[Any, int] = {}
+    which = [known.setdefault(value, len(known)) for value in values]
+    return list(known), which
+
+
+def _times(held: Held, count: Array) -> Held:
+    """So many of these, element by element."""
+    return Held(*(getattr(held, name) * count for name in Held.__dataclass_fields__))
+
+
+def degrees_of_grid(grid: Grid, vocab_multiple: int, imbalance: float = 1, zero: Any = None) -> Degrees:
+    """The degrees of layouts as arrays; their ZeRO stages, or one for all."""
+    names = ("tp", "cp", "dp", "ep", "etp", "sp", "micro_batch")
+    return Degrees(
+        **{name: getattr(grid, name) for name in names}, zero=grid.zero if zero is None else zero,
+        vocab_multiple=vocab_multiple, imbalance=imbalance,
+    )  # fmt: skip
+
+
+def states_floor(model: Model, grid: Grid, imbalance: float = 1) -> Array:
+    """Weights, gradients and optimizer states of the mean stage: the fullest holds no less."""
+    none = (0,) * len(model.parts.blocks)
+    every = tuple(len(block.layers) for block in model.parts.blocks)
+    whole = Chunk(blocks=every, recomputed=none, tail=none, in_flight=1, first=True, last=True)
+    rank = Rank(model, degrees_of_grid(grid, model.stack.vocab_multiple, imbalance))
+    held = _times(held_params(rank, Policy(), (whole,)), 1 / grid.pp)
+    found = held_states(rank, Policy(), held)
+    return found["weights"] + found["gradients"] + found["optimizer"]

@@ -1,0 +1,137 @@
+"""A model as the planner sees it: taken apart once, with its stack, workload and the policies of a layout."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from suanli.formulas.parallel import larger
+from suanli.kept import FP32_BYTES
+from suanli.nouns.arch import Arch
+from suanli.nouns.stack import Stack
+from suanli.nouns.workload import DTYPE_BITS, OPTIMIZER_MOMENTS, Workload
+from suanli.plan.pieces import Parts, Piece, parts_of
+from suanli.plan.sharding import Degrees, Held, Kept, Positions, Storage, held, kept, positions_of
+from suanli.units import BITS_PER_BYTE
+
+_WIDE = ("fp64", "fp32", "tf32")  # dtypes that training stores everything in; narrower ones are stored in 16 bits
+_SIXTEEN_BIT_BYTES = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A model under a stack and a workload, taken apart once for all layouts."""
+
+    parts: Parts
+    positions: Positions
+    stack: Stack
+    workload: Workload
+    fused_loss: bool | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of a weight as the matrices meet it, and of an activation."""
+        wide = self.workload.dtype in _WIDE
+        return DTYPE_BITS[self.workload.dtype] // BITS_PER_BYTE if wide else _SIXTEEN_BIT_BYTES
+
+    @property
+    def quantised(self) -> bool:
+        """Whether matrices are multiplied in fewer than 16 bits."""
+        return DTYPE_BITS[self.workload.dtype] < BITS_PER_BYTE * _SIXTEEN_BIT_BYTES
+
+    @property
+    def storage(self) -> Storage:
+        """How activations are kept."""
+        narrow = -(-DTYPE_BITS[self.workload.dtype] // BITS_PER_BYTE)
+        matmul = narrow if self.quantised and self.stack.fp8_inputs else self.size
+        return Storage(size=self.size, matmul_size=matmul, fused_gate=self.stack.fused_gate)
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Bytes of gradient held for a parameter."""
+        dtype = "bf16" if self.quantised else self.workload.dtype
+        return self.stack.gradient_bytes.get(dtype, self.size)
+
+    @property
+    def optimizer_bytes(self) -> int:
+        """Bytes of optimizer state for a parameter: moments, and a master copy where weights are narrower."""
+        wide = self.size >= FP32_BYTES or self.stack.fp32_weights or self.workload.optimizer == "none"
+        return OPTIMIZER_MOMENTS[self.workload.optimizer] + (0 if wide else FP32_BYTES)
+
+    @property
+    def tail(self) -> int:
+        """Last blocks that stay in 16 bits."""
+        return math.ceil(self.stack.tail_fraction.get(self.workload.dtype, 0) * self.parts.num_layers)
+
+    @property
+    def logit_bytes(self) -> int:
+        """Bytes held for a logit at the loss."""
+        fused = self.stack.fused_loss if self.fused_loss is None else self.fused_loss
+        return self.stack.fused_loss_logit_bytes if fused else self.stack.loss_logit_bytes
+
+
+def model_of(arch: Arch, workload: Workload, stack: Stack, *, fused_loss: bool | None = None) -> Model:
+    """The model ready for `stage_memory`."""
+    return Model(
+        parts=parts_of(arch),
+        positions=positions_of(arch, workload),
+        stack=stack,
+        workload=workload,
+        fused_loss=fused_loss,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What of a layout is no degree: recompute, offload, and whether tied tables are copied to the last stage."""
+
+    recompute: str = "none"
+    offload: bool = False
+    copied: bool = field(default=False, metadata={"doc": "first and last stage are different ranks"})
+    micro_batches: Any = 1
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A model under degrees (numbers, or arrays): what is the same on every stage, worked out once."""
+
+    model: Model
+    at: Degrees
+
+    def _kept(self, pieces: tuple[Piece, ...], copies: int = 1) -> Kept:
+        return kept(pieces, self.model.positions, self.at, self.model.storage, copies)
+
+    @cached_property
+    def blocks(self) -> tuple[Kept, ...]:
+        """What one block of each kind keeps."""
+        return tuple(self._kept(block.pieces, len(block.layers)) for block in self.model.parts.blocks)
+
+    @cached_property
+    def outside(self) -> tuple[Kept, Kept]:
+        """What lies before and after the blocks keeps."""
+        return self._kept(self.model.parts.before), self._kept(self.model.parts.after)
+
+    @cached_property
+    def held_blocks(self) -> tuple[Held, ...]:
+        """Parameters of one block of each kind."""
+        return tuple(held(block.pieces, self.at, len(block.layers)) for block in self.model.parts.blocks)
+
+    @cached_property
+    def held_outside(self) -> tuple[Held, Held]:
+        """Parameters before and after the blocks, tied ones once."""
+        return held(self.model.parts.before, self.at), held(self.model.parts.after, self.at)
+
+    @cached_property
+    def held_apart(self) -> Held:
+        """Parameters after the blocks where the tables they share are on another rank."""
+        return held(self.model.parts.after, self.at, untied=True)
+
+    @cached_property
+    def largest_block(self) -> Any:
+        """Parameters of the largest block."""
+        most: Any = 0
+        for found in self.held_blocks:
+            most = larger(most, found.dense + found.experts)
+        return most

@@ -1,0 +1,106 @@
+"""Step times of measured runs and of plans: observations to data, data to predictions, one layout to an estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from suanli.catalog.curves import find_curves
+from suanli.catalog.devices import find_device
+from suanli.catalog.stacks import find_stack
+from suanli.nouns.grid import Grid
+from suanli.nouns.layers import Experts
+from suanli.nouns.layout import Layout
+from suanli.nouns.profile import Profile, StackProfile, Traits
+from suanli.nouns.step import Entry, StepEstimate
+from suanli.nouns.workload import Workload
+from suanli.plan.calibrate import Data, join_features, take_features
+from suanli.plan.memory import memory_estimate
+from suanli.plan.observed import Observation
+from suanli.plan.step_time import Features, Job, account, features
+
+Array = Any
+
+
+def job_of(observation: Observation, traits: Traits) -> Job:
+    """What a run trained, on what."""
+    return Job(
+        arch=observation.arch, seq=observation.seq, dtype=observation.dtype, curves=find_curves(observation.device),
+        fabric=observation.fabric, traits=traits,
+    )  # fmt: skip
+
+
+def data_of(observations: Sequence[Observation], traits: Traits, prior: Profile) -> Data:
+    """Features of runs of one stack, runs of one model on one device together; where a run has several layouts, of
+    the one that fits and is fastest by `prior`.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    groups: dict[Any, list[tuple[int, Layout]]] = {}
+    for place, each in enumerate(observations):
+        key = (id(each.arch), each.seq, each.device, each.dtype, id(each.fabric))
+        groups.setdefault(key, []).extend((place, layout) for layout in fitting(each))
+    parts, rows = [], []
+    for held in groups.values():
+        batches = np.array([float(observations[place].global_batch) for place, _ in held])
+        job = job_of(observations[held[0][0]], traits)
+        parts.append(features(job, Grid.of([layout for _, layout in held]), batches))
+        rows += [place for place, _ in held]
+    joined, order = join_features(parts), np.array(rows)
+    seconds = step_times(joined, prior)
+    fastest = [min(np.flatnonzero(order == place), key=seconds.__getitem__) for place in range(len(observations))]
+    return Data(
+        take_features(joined, np.array(fastest)), np.array([each.step_s for each in observations]),
+        tuple(each.labels for each in observations), np.ones(len(observations)),
+    )  # fmt: skip
+
+
+def fitting(run: Observation) -> tuple[Layout, ...]:
+    """Of a run's possible layouts those that fit its device; the one that needs least where none does."""
+    if len(run.layouts) == 1:
+        return run.layouts
+    workload = Workload(phase="train", seq=run.seq)
+    stack, capacity = find_stack(run.stack), find_device(run.device).memory_bytes_per_torch_device
+    estimates = [
+        memory_estimate(run.arch, workload, layout, stack, global_batch=run.global_batch, capacity=capacity)
+        for layout in run.layouts
+    ]
+    held = tuple(layout for layout, found in zip(run.layouts, estimates, strict=True) if found.fits)
+    least = min(range(len(estimates)), key=lambda place: estimates[place].total)
+    return held or (run.layouts[least],)
+
+
+def step_times(found: Features, profile: Profile) -> Array:
+    """Seconds of a step for every layout of a grid's features."""
+    return sum(account(found, profile).values())
+
+
+def estimate(
+    job: Job, layout: Layout, global_batch: int, stack: StackProfile, labels: Sequence[str], flops: float, peak: float
+) -> StepEstimate:
+    """One layout explained: `flops` the model's of one step, `peak` FLOP/s of one GPU at the job's dtype."""
+    layout.micro_batches(global_batch)
+    found = features(job, Grid.of([layout]), float(global_batch))
+    entries = tuple(Entry(name, float(value[0])) for name, value in account(found, stack.at(*labels)).items())
+    seconds = sum(entry.seconds for entry in entries)
+    routed = any(isinstance(placed.layer, Experts) for placed in job.arch.leaves())
+    wide = math.exp(stack.routed_half_width if routed else stack.half_width)
+    return StepEstimate(
+        layout=layout, step_time_s=seconds, step_time_interval_s=(seconds / wide, seconds * wide), account=entries,
+        mfu=flops / (seconds * peak * layout.gpus), stack=stack.name,
+        tokens_per_second_per_gpu=global_batch * job.seq / seconds / layout.gpus,
+        extrapolates=_extrapolates(stack, labels, routed),
+    )  # fmt: skip
+
+
+def _extrapolates(stack: StackProfile, labels: Sequence[str], routed: bool) -> tuple[str, ...]:
+    """In what the estimate goes beyond the runs that the stack was fitted to."""
+    if not stack.rows:
+        return (f"no run of {stack.name} was seen",)
+    device, found = labels[0] if labels else "", []
+    if device not in stack.devices:
+        found.append(f"no run of {stack.name} on {device} was seen, only on {', '.join(stack.devices)}")
+    if routed and not stack.routed_rows:
+        found.append(f"no run of {stack.name} with routed experts was seen")
+    return tuple(found)

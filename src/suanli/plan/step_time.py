@@ -1,0 +1,295 @@
+"""Step time of layouts, as entries that add up to it; one set of functions for a single layout and for a grid.
+
+First `features`: seconds of the device's curves by block, pass and column, put into pipeline stages; nothing fitted
+enters. Then `account`: a stack's profile makes them the entries of a step. Fitting a profile repeats the second only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from suanli.formulas.kernels import joined_s
+from suanli.formulas.steps import bubble_s, exchange_beside_s, exposed_exchange_s
+from suanli.nouns.arch import Arch
+from suanli.nouns.grid import Grid
+from suanli.nouns.layout import SCHEDULES
+from suanli.nouns.profile import Traits
+from suanli.nouns.workload import RECOMPUTE, Workload
+from suanli.plan import columns as c
+from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
+from suanli.plan.comm_time import data_times, send_time
+from suanli.plan.compute_time import Local, block_time
+from suanli.plan.pieces import EXPERTS, Parts, Piece, parts_of
+from suanli.plan.sharding import Degrees, positions_of, rank_leaf
+from suanli.plan.stage_time import Stages, bubble_share, stages
+
+Array = Any
+_SELECTIVE, _FULL = RECOMPUTE.index("selective"), RECOMPUTE.index("full")
+_DUALPIPE = SCHEDULES.index("dualpipe")
+_NOTHING = 1e-30  # keeps 0/0 out where nothing is exchanged
+_SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
+_BLOCK = ("tp", "cp", "ep", "etp", "micro_batch", "sp")  # what the time of a block depends on
+_SHAPE = (*_BLOCK, "pp", "vpp", "dp", "schedule", "shards")  # what stages and exchanges depend on beside it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is trained, on what, with what: all that layouts of one grid have in common."""
+
+    arch: Arch
+    seq: int
+    dtype: str
+    curves: Any
+    fabric: Any
+    traits: Traits
+    parts: Parts = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take the model apart once."""
+        object.__setattr__(self, "parts", parts_of(self.arch))
+
+    @property
+    def groups(self) -> tuple[tuple[Piece, ...], ...]:
+        """Pieces of one copy of each kind of block, of what comes before the blocks, and of what comes after."""
+        return (*(block.pieces for block in self.parts.blocks), self.parts.before, self.parts.after)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """Everything of a step that no fitted number enters. Seconds unless named; arrays over layouts, but `stages` and
+    `paired` over the shapes among them: layouts that differ in ZeRO, recompute and offload only share a shape, and
+    `place` says which is whose.
+    """
+
+    stages: Stages
+    paired: Array
+    place: Array
+    micro_batches: Array
+    bubble: Array
+    full: Array
+    selective: Array
+    zero3: Array
+    send: Array
+    data: Array
+    gather: Array
+    scatter: Array
+    optimizer: Array
+    pp: Array
+    vpp: Array
+    overlaps: Array
+
+    def apart(self) -> Features:
+        """The same with a shape of its own for every layout, so that numbers may differ by layout."""
+        import numpy as np  # noqa: PLC0415
+
+        held = Stages(*(getattr(self.stages, each.name)[..., self.place] for each in fields(Stages)))
+        return replace(self, stages=held, paired=self.paired[self.place], place=np.arange(len(self.place)))
+
+
+def features(job: Job, grid: Grid, global_batch: Array) -> Features:
+    """The features of every layout of a grid at a global batch (one, or one for each layout)."""
+    first, place = _shapes(grid)
+    shapes = grid.take(first)
+    times = block_times(job, shapes)
+    params = [block_params(pieces, shapes) for pieces in job.groups]
+    held = stages(job.parts, shapes, times, params)
+    exchanged = {name: each[place] for name, each in data_times(job, shapes, held.dense, held.expert).items()}
+    data, gather, scatter = by_stage(exchanged, grid.zero)
+    return Features(
+        stages=held,
+        paired=(shapes.schedule == _DUALPIPE) * 1.0,
+        place=place,
+        micro_batches=global_batch / (grid.dp * grid.micro_batch),
+        bubble=bubble_share(shapes)[place],
+        full=_full(job, grid),
+        selective=(grid.recompute == _SELECTIVE) * 1.0,
+        zero3=(grid.zero == 3) * 1.0,
+        send=send_time(job, shapes, width(job.parts))[place],
+        data=data,
+        gather=gather,
+        scatter=scatter,
+        optimizer=optimizer_time(job, grid, held.dense[place], held.expert[place]),
+        pp=grid.pp,
+        vpp=grid.vpp,
+        overlaps=int(job.traits.overlaps_data) + 0 * grid.pp,
+    )
+
+
+def _shapes(grid: Grid) -> tuple[Array, Array]:
+    """Places of one layout of each shape, and of each layout its shape."""
+    import numpy as np  # noqa: PLC0415
+
+    code = np.zeros(len(grid), dtype=np.int64)
+    for name in _SHAPE:
+        values, codes = np.unique(getattr(grid, name), return_inverse=True)
+        code = code * len(values) + codes
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    return first, place
+
+
+def width(parts: Parts) -> int:
+    """Width of what passes from a stage to the next."""
+    return max((piece.layer.dim for piece in parts.before if hasattr(piece.layer, "dim")), default=0)
+
+
+def block_times(job: Job, grid: Grid) -> list[Array]:
+    """Seconds of each kind of block and of both ends, computed once for layouts that share what matters."""
+    import numpy as np  # noqa: PLC0415
+
+    keys = np.stack([getattr(grid, name) for name in _BLOCK])
+    unique, back = np.unique(keys, axis=1, return_inverse=True)
+    degrees = Degrees(**dict(zip(_BLOCK, unique, strict=True)))
+    positions = positions_of(job.arch, Workload(phase="train", seq=job.seq))
+    local = Local(degrees, positions, job.curves, job.fabric, job.traits, job.dtype)
+    return [block_time(pieces, local)[:, :, back.reshape(-1)] for pieces in job.groups]
+
+
+def block_params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
+    """Parameters of one copy on one rank: dense ones, and experts."""
+    degrees = Degrees(tp=grid.tp, ep=grid.ep, etp=grid.etp)
+    dense, expert = 0 * grid.tp, 0 * grid.tp
+    for piece in pieces:
+        held = rank_leaf(piece, degrees).params
+        dense, expert = (dense, expert + held) if piece.cut == EXPERTS else (dense + held, expert)
+    return dense, expert
+
+
+def optimizer_time(job: Job, grid: Grid, dense: Array, expert: Array) -> Array:
+    """Seconds of one pass over a rank's states, on the device or, offloaded, in the host's memory."""
+    sharded = grid.zero > 0
+    dense = dense / (1 + sharded * (grid.state_ranks - 1))
+    expert = expert / (1 + sharded * (grid.expert_state_ranks - 1))
+    moved = (dense + expert) * job.traits.state_bytes
+    near = job.curves.memory_s(moved)
+    return near + (moved / job.traits.host_bytes_per_s - near) * grid.offload
+
+
+def _full(job: Job, grid: Grid) -> Array:
+    """The part of the layers that full recompute makes again."""
+    import numpy as np  # noqa: PLC0415
+
+    held = np.ceil(job.parts.num_layers / (grid.pp * grid.vpp))
+    some = np.minimum(grid.recompute_layers, held) / held
+    return (grid.recompute == _FULL) * (some + (grid.recompute_layers == 0))
+
+
+# --- the account --------------------------------------------------------------------------------------------------
+
+
+def joined(first: Array, second: Array) -> Array:
+    """Time of two activities side by side."""
+    return joined_s(first, second, _SHARPNESS)
+
+
+def account(features: Features, profile: Any) -> dict[str, Array]:
+    """Entry → seconds [layout]; their sum is the step. `profile` holds numbers, or arrays with one for each layout
+    where the features stand `apart`.
+    """
+    slowest, others = (_passes(features, each, profile) for each in (features.stages.slowest, features.stages.others))
+    micro = _micro(features, slowest, profile, 1)
+    other = _micro(features, others, profile, features.pp - 1)
+    times = features.micro_batches
+    found = {entry: seconds * times for entry, seconds in micro.items()}
+    hops = 2 * features.send
+    found["sends"] = hops * (features.vpp * times * profile.send_exposed + (features.pp - 1))
+    found["bubble"] = bubble_s(sum(other.values()), features.bubble, features.vpp)
+    window = sum(micro.values())
+    found["data parallel"] = exposed_data(features.data * profile.network, window, profile, features.overlaps)
+    found["optimizer"] = features.optimizer * profile.optimizer
+    found["fixed"] = profile.fixed_s + profile.micro_s * times
+    return found
+
+
+@dataclass(frozen=True)
+class _Passes:
+    """Of one micro-batch on stages of every shape: entries of forward and backward, and of each pass the seconds of
+    kernels and exchanges, alone and with the launches that they do not hide."""
+
+    entries: Mapping[str, Array]
+    busy: Sequence[Array]
+    launched: Sequence[Array]
+
+
+def _passes(features: Features, work: Array, profile: Any) -> _Passes:
+    """The work of stages at a stack's pace."""
+    factors = factors_of(profile)
+    both = work[c.FORWARD] + work[c.BACKWARD]
+    factors[c.EXCHANGE] = _exchange(features, factors, both, profile)
+    busy = [sum(factors[at] * each[at] for at in ENTRIES) for each in work]
+    hosts = [profile.launch_s * each[LAUNCHES] + profile.span_s * each[SPANS] for each in work]
+    launched = [joined(kernels, host) for kernels, host in zip(busy, hosts, strict=True)]
+    return _Passes({name: factors[at] * both[at] for at, name in ENTRIES.items()}, busy, launched)
+
+
+def _micro(features: Features, passes: _Passes, profile: Any, stages: Array) -> dict[str, Array]:
+    """Entries of one micro-batch on the `stages` stages whose passes are given together."""
+    at = features.place
+    busy, launched = ([each[at] for each in kind] for kind in (passes.busy, passes.launched))
+    again, slow = (features.full * kind[c.FORWARD] + features.selective * kind[c.AGAIN] for kind in (busy, launched))
+    found = {name: seconds[at] for name, seconds in passes.entries.items()}
+    found["recompute"] = again
+    found["launch"] = sum(launched[each] - busy[each] for each in (c.FORWARD, c.BACKWARD)) + slow - again
+    if features.zero3.any():
+        gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
+        forward, back = launched[c.FORWARD], launched[c.BACKWARD] + slow
+        waits = beside(forward, gather, profile) - forward + beside(back, gather + scatter, profile) - back
+        found["weight gathers"] = waits * features.zero3
+    else:
+        found["weight gathers"] = 0 * again
+    return found
+
+
+def factors_of(profile: Any) -> dict[int, Array]:
+    """What a profile multiplies the seconds of each column by, the exchange over ep apart."""
+    return {
+        c.MATMUL: profile.matmul, c.ATTENTION: profile.attention, c.MEMORY: profile.memory,
+        c.EXPERTS: profile.experts * profile.imbalance, c.TENSOR: profile.tensor_exposed,
+        c.ACROSS: profile.tensor_exposed * profile.network, c.CONTEXT: profile.context_exposed,
+    }  # fmt: skip
+
+
+def beside(busy: Array, travel: Array, profile: Any) -> Array:
+    """Seconds of kernels with gathers and scatters beside them."""
+    return busy + exchange_beside_s(busy, travel, profile.data_exposed, _SHARPNESS)
+
+
+def _exchange(features: Features, factors: Mapping[int, Array], work: Array, profile: Any) -> Array:
+    """What of the exchange over ep is exposed: the stack's share; under DualPipe, which runs it beside the kernels of
+    another micro-batch, what these do not hide.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    paired = hidden_behind(sum(factor * work[at] for at, factor in factors.items()), work[c.EXCHANGE], profile)
+    return np.where(features.paired > 0, paired, exchange_share(profile))
+
+
+def exchange_share(profile: Any) -> Array:
+    """What of the exchange over ep is exposed where the stack alone decides."""
+    return profile.expert_exposed * profile.imbalance
+
+
+def hidden_behind(busy: Array, exchange: Array, profile: Any) -> Array:
+    """The share of an exchange that kernels of `busy` seconds do not hide."""
+    import numpy as np  # noqa: PLC0415
+
+    return (joined(busy, exchange * profile.imbalance) - busy) / np.maximum(exchange, _NOTHING)
+
+
+def by_stage(exchanged: Mapping[str, Array], zero: Array) -> tuple[Array, Array, Array]:
+    """Of the exchanges over dp those of a ZeRO stage: seconds after a step's micro-batches, of one gather of weights
+    and of one scatter of gradients (stage 3: once and twice a micro-batch).
+    """
+    plain, zero3 = zero == 0, zero == 3
+    sharded = exchanged["rest"] + (exchanged["scatter"] + exchanged["gather"]) * ~zero3
+    data = exchanged["whole"] * plain + sharded * ~plain
+    return data, exchanged["gather"] * zero3, exchanged["scatter"] * zero3
+
+
+def exposed_data(whole: Array, window: Array, profile: Any, overlaps: Array) -> Array:
+    """Seconds of the exchange over dp that no micro-batch hides, all of it where the stack overlaps none: `whole` of
+    it, beside `window` of one micro-batch.
+    """
+    kept = exposed_exchange_s(whole, profile.data_exposed, window)
+    return whole + (kept - whole) * overlaps

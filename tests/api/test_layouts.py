@@ -1,0 +1,110 @@
+"""`layout` as typed: numbers of GPUs, links, what is compared; the JSON keys; nothing heavy before it is needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import suanli
+from suanli.api.layouts import read_fabric, read_gpus, read_why
+from suanli.api.request import Request
+from suanli.catalog.devices import find_device
+from suanli.errors import InputError
+
+pytest.importorskip("numpy")
+SMALL = {"gpu": "h100-sxm", "gpus": 8, "global_batch": 16, "seq": 2048, "pin": "cp=1,pp=1"}
+
+GPUS = [
+    (1024, (1024,)), ("1024", (1024,)), ("16,384", (16384,)), ("1,024", (1024,)), ("512,1024", (512, 1024)),
+    ("128,256", (128, 256)), ([8, 4], (4, 8)), ("1Ki", (1024,)), ((8,), (8,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "expected"), GPUS, ids=[str(each[0]) for each in GPUS])
+def test_numbers_of_gpus(given, expected):
+    request = Request()
+    assert read_gpus(request, given) == expected
+    request.check()
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "a", "8,x", "1.5"])
+def test_numbers_that_are_none(given):
+    request = Request()
+    read_gpus(request, given)
+    with pytest.raises(InputError, match="--gpus"):
+        request.check()
+
+
+def test_links_of_a_node_a_network_or_typed():
+    h100 = find_device("h100-sxm")
+    assert read_fabric(None, h100).name == "hgx-h100, infiniband"
+    assert read_fabric("p5.48xlarge", h100).name == "p5.48xlarge, efa"
+    assert read_fabric("hgx-h100:efa", h100).name == "hgx-h100, efa"
+    typed = read_fabric("8x450GB/s+400GB/s", h100)
+    assert (typed.gpus_per_node, typed.link_bytes_per_s, typed.nics_bytes_per_s) == (8, 450e9, 400e9)
+    assert read_fabric("4x200GB/s", h100).nics_bytes_per_s is None
+
+
+BAD_LINKS = [
+    ("8x450+400GB/s", "a number without its unit in --fabric"),
+    ("0x450GB/s+400GB/s", "gpus_per_node"),
+    ("hgx-h1000", "unknown node"),
+    ("hgx-h100:token-ring", "unknown network"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_LINKS, ids=[each[0] for each in BAD_LINKS])
+def test_links_that_cannot_be(text, message):
+    with pytest.raises(InputError, match=message):
+        read_fabric(text, find_device("h100-sxm"))
+
+
+def test_a_device_in_no_known_node_asks_for_its_links():
+    with pytest.raises(InputError, match="no node of the catalogue holds h800-sxm on known links in --fabric"):
+        suanli.layout("llama-3.1-8b", **SMALL | {"gpu": "h800-sxm"})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(None, None), ("1 2", (1, 2)), (("1", "tp=8"), (1, "tp=8")), (["2", {"tp": 4}], (2, {"tp": 4}))],
+)
+def test_what_is_compared(given, expected):
+    assert read_why(given, 5) == expected
+
+
+def test_the_json_has_the_keys_of_the_contract():
+    found = json.loads(suanli.layout("llama-3.1-8b", **SMALL, top=2).to_json())
+    assert (found["ok"], found["kind"], found["convention"]) == (True, "layout", "causal")
+    result = found["result"]
+    assert {"layouts", "evaluated", "search_s"} <= set(result)
+    assert len(result["layouts"]) == 2
+    for row in result["layouts"]:
+        assert {"tp", "pp", "dp", "cp", "ep", "etp", "vpp", "micro_batch", "zero", "recompute", "sp", "schedule",
+                "step_time_s", "step_time_interval_s", "mfu", "memory_bytes", "account"} <= set(row)  # fmt: skip
+        assert "total" in row["memory_bytes"]
+        assert {"entry", "seconds"} == set(row["account"][0])
+    assert found["inputs"]["assumed"]["stack"] == "megatron-core"
+
+
+def test_what_was_not_given_is_said():
+    notes = suanli.layout("llama-3.1-8b", **SMALL).notes
+    assert notes[0] == "assumed: dtype bf16, top 5, stack megatron-core"
+    assert any(note.startswith("links: hgx-h100") for note in notes)
+    assert any(note.startswith("price: $") for note in notes)
+
+
+def test_progress_is_told():
+    seen: list[float] = []
+    suanli.layout("llama-3.1-8b", **SMALL, progress=seen.append)
+    assert seen[-1] == 1
+
+
+def test_the_planner_comes_with_the_first_layout():
+    code = (
+        "import suanli, sys; print([name for name in sys.modules if name == 'numpy' or name.startswith('suanli.plan.')"
+        " and name.split('.')[2] in ('layout', 'search', 'memory_grid', 'time_grid', 'launch')])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,205 @@
+"""`layout` whole: what is found, what is said where nothing is, levers' signs, and the figures it must show."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+import suanli
+from suanli.errors import InputError
+from suanli.nouns.layout import Layout
+from suanli.plan.layout import as_layout
+
+np = pytest.importorskip("numpy")
+
+SMALL = {"gpu": "h100-sxm", "gpus": 16, "global_batch": 64, "seq": 4096}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return suanli.layout("llama-3.1-8b", **SMALL)
+
+
+def test_the_account_of_every_layout_closes(plan):
+    for row in plan.layouts:
+        assert sum(each.seconds for each in row.account) == pytest.approx(row.step_time_s, rel=1e-9)
+        terms = {name: size for name, size in row.memory_bytes.items() if name != "total"}
+        assert sum(terms.values()) == row.memory_bytes["total"]
+        assert row.margin_bytes == plan.memory_limit_bytes - row.memory_bytes["total"] >= 0
+        low, high = row.step_time_interval_s
+        assert low < row.step_time_s < high
+        assert row.gpus == 16
+
+
+def test_rates_agree(plan):
+    best = plan.layouts[0]
+    tokens = 64 * 4096
+    assert best.tokens_per_second_per_gpu == pytest.approx(tokens / best.step_time_s / 16)
+    flops = suanli.count("llama-3.1-8b", seq=4096, batch=64, phase="train").flops.model
+    assert best.mfu == pytest.approx(flops / best.step_time_s / 16 / 989.4e12, rel=1e-3)
+    assert best.usd_per_step == pytest.approx(16 * 2.99 * best.step_time_s / 3600)
+
+
+def test_the_fastest_of_everything_is_found():
+    """The whole grid priced one by one: nothing that fits is faster than the best found."""
+    from suanli.plan.enumerate import enumerate_grid
+    from suanli.plan.layout import _books
+    from suanli.plan.pins import read_pins
+    from suanli.plan.pricing import Prices
+
+    result = suanli.layout("llama-3.1-8b", **SMALL, pin="cp=1,schedule=1f1b,interleaved", top=4)
+    question = result.asked["question"]
+    space = question.space
+    pins = read_pins(question.pins, space) | {"recompute": ("none", "full")}
+    found = enumerate_grid(space, pins)
+    grid, row = found.expand(np.arange(len(found.rows)))
+    prices = Prices(_books(question), found)
+    fits = prices.fullest_bytes(grid, row) <= question.limit_bytes
+    seconds = np.sort(prices.step_s(grid, row)[fits])
+    shown = sorted(each.step_time_s for each in result.layouts)
+    assert shown[0] >= seconds[0] * (1 - 1e-9)
+    assert all(each <= seconds[4 * 4 - 1] * (1 + 1e-9) for each in shown)
+    assert min(point.step_time_s for point in result.front) == pytest.approx(seconds[0])
+
+
+def test_counts_add_up(plan):
+    counts = plan.counts
+    assert counts.enumerated == counts.legal + sum(counts.by_rule.values())
+    assert plan.evaluated == counts.legal >= counts.fit >= counts.timed > 0
+
+
+def test_the_front_has_no_beaten_point(plan):
+    points = [(each.step_time_s, each.memory_bytes) for each in plan.front]
+    assert points == sorted(points)
+    assert all(after[1] < before[1] for before, after in pairwise(points))
+
+
+def test_pins_hold():
+    found = suanli.layout("llama-3.1-8b", **SMALL, pin={"tp": 2, "pp": [1, 2], "zero": 1})
+    assert {row.tp for row in found.layouts} == {2}
+    assert {row.zero for row in found.layouts} == {1}
+    assert {row.pp for row in found.layouts} <= {1, 2}
+
+
+def test_schedules_are_those_the_stack_runs_unless_pinned():
+    hundred = {"gpu": "h100-sxm", "gpus": 64, "global_batch": 256, "seq": 4096}
+    free = suanli.layout("llama-3.1-70b", **hundred, pin="pp=8")
+    assert {row.schedule for row in free.layouts} <= {"1f1b", "interleaved"}
+    assert not any("dualpipe" in lever.change for lever in free.advice)
+    pinned = suanli.layout("llama-3.1-70b", **hundred, pin="pp=8,schedule=zero-bubble")
+    assert {row.schedule for row in pinned.layouts} == {"zero-bubble"}
+
+
+def test_several_numbers_of_gpus_are_compared():
+    found = suanli.layout("llama-3.1-8b", gpu="h100-sxm", gpus="8,16", global_batch=64, seq=4096)
+    assert {point.gpus for point in found.front} == {8, 16}
+    assert found.layouts[0].gpus == 16
+
+
+def test_a_memory_limit_holds_and_costs_time(plan):
+    found = suanli.layout("llama-3.1-8b", **SMALL, memory_limit="32GB")
+    assert all(row.memory_bytes["total"] <= 32e9 for row in found.layouts)
+    assert found.layouts[0].step_time_s >= min(row.step_time_s for row in plan.layouts)
+
+
+# --- where there is nothing ---------------------------------------------------------------------------------------
+
+
+def test_nothing_fits_says_by_how_much_and_what_would():
+    with pytest.raises(InputError) as caught:
+        suanli.layout("llama-3.1-405b", gpu="h100-sxm", gpus=8, global_batch=64, seq=8192)
+    (fault,) = caught.value.faults
+    assert fault.code == "nothing_fits"
+    assert fault.got.startswith("74.51 GiB; the smallest (tp8 ")
+    assert " more, of it " in fault.got
+    gpus = int(fault.expected.split("--gpus ")[1].replace(",", ""))
+    assert suanli.layout("llama-3.1-405b", gpu="h100-sxm", gpus=gpus, global_batch=64, seq=8192).layouts
+    with pytest.raises(InputError, match="no layout fits the memory"):
+        suanli.layout("llama-3.1-405b", gpu="h100-sxm", gpus=gpus // 2, global_batch=64, seq=8192)
+
+
+def test_the_limit_it_names_is_enough():
+    with pytest.raises(InputError) as caught:
+        suanli.layout("llama-3.1-8b", **SMALL, pin="tp=1,pp=1,zero=0,micro_batch=1", memory_limit="40GB")
+    needed = caught.value.faults[0].expected.split("--memory-limit ")[1].split(",")[0].replace(" ", "")
+    roomy = f"{float(needed.removesuffix('GiB')) + 0.1:.2f}GiB"
+    assert suanli.layout("llama-3.1-8b", **SMALL, pin="tp=1,pp=1,zero=0,micro_batch=1", memory_limit=roomy).layouts
+
+
+def test_no_legal_layout_says_which_rule():
+    with pytest.raises(InputError) as caught:
+        suanli.layout("llama-3.1-8b", **SMALL, pin="tp=8,pp=4")
+    assert caught.value.faults[0].message == "no layout is legal"
+    assert "tp=8, pp=4" in caught.value.faults[0].got
+    assert "degrees divide the GPUs" in caught.value.faults[0].got
+
+
+FAULTS = [
+    ({"gpu": None}, "a layout is for a device in --gpu; expected --gpu h100-sxm."),
+    ({"gpus": None}, "a layout needs its GPUs in --gpus; expected --gpus 1024, or several: 512,1024."),
+    ({"global_batch": None},
+     "a layout needs its global batch in --global-batch; expected --global-batch 2048, sequences of a step."),
+    ({"stack": "megatron-cor"}, "unknown stack 'megatron-cor' in --stack"),
+    ({"dtype": "fp64"}, "unknown dtype 'fp64' in --dtype; expected one of 5 known"),
+    ({"emit": "megatrom"}, "unknown tool 'megatrom' in --emit; expected one of 4 known; nearest: megatron. "
+                           "Tools: megatron, torchtitan, deepspeed, nemo."),
+    ({"fabric": "hgx-h1000"}, "unknown node 'hgx-h1000'"),
+    ({"why": (1, 9)}, "no such place in --why; got 9; expected a place from 1 to 5 (--top), or pins like tp=8."),
+    ({"why": (1,)}, "two layouts are compared in --why; got (1,); expected two places, like 1 2, or two pins, like "
+                    "tp=8 tp=4."),
+    ({"gpu": "tpu-v5p"}, "curves"),
+    ({"pin": "tp=3"}, "tp cannot be so in --pin tp; got 3: 32 heads cannot be cut into 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), FAULTS, ids=[str(each[0]) for each in FAULTS])
+def test_what_is_wrong_is_said(changes, message):
+    with pytest.raises(InputError) as caught:
+        suanli.layout("llama-3.1-8b", **SMALL | changes)
+    assert message in str(caught.value)
+
+
+def test_all_faults_together():
+    with pytest.raises(InputError) as caught:
+        suanli.layout("llama-3.1-8b", gpu="h100-sx", gpus=0, stack="x", emit="y")
+    assert len(caught.value.faults) == 5
+
+
+def test_a_picture_model_has_no_layout():
+    with pytest.raises(InputError, match="the model cannot be laid out"):
+        suanli.layout("resnet50", **SMALL)
+
+
+# --- comparison, levers, launch -----------------------------------------------------------------------------------
+
+
+def test_why_compares_places_and_pins():
+    found = suanli.layout("llama-3.1-8b", **SMALL, why=(1, {"tp": 8})).why
+    assert found.second.tp == 8
+    assert sum(row.difference for row in found.step) == pytest.approx(
+        found.second.step_time_s - found.first.step_time_s
+    )
+    by_place = suanli.layout("llama-3.1-8b", **SMALL, why="1 2").why
+    assert by_place.first != by_place.second
+
+
+def test_levers_are_priced_by_the_same_model(plan):
+    best = plan.layouts[0]
+    assert plan.advice
+    gains = [each.gain_fraction for each in plan.advice if each.fits]
+    assert gains == sorted(gains, reverse=True)
+    lever = next(each for each in plan.advice if each.change == "recompute none → full")
+    pins = {name: getattr(best, name) for name in ("tp", "pp", "vpp", "cp", "micro_batch", "zero", "sp", "schedule")}
+    again = suanli.layout("llama-3.1-8b", **SMALL, pin=pins | {"recompute": "full"}).layouts[0]
+    assert lever.step_time_s == pytest.approx(again.step_time_s)
+    assert lever.memory_bytes == again.memory_bytes["total"]
+    assert lever.gain_fraction == pytest.approx(1 - again.step_time_s / best.step_time_s)
+
+
+def test_emit_is_the_first_layout(plan):
+    found = suanli.layout("llama-3.1-8b", **SMALL, emit="megatron")
+    best = as_layout(found.layouts[0])
+    assert isinstance(best, Layout)
+    assert f"--tensor-model-parallel-size {best.tp}" in found.emit.text
+    assert f"--micro-batch-size {best.micro_batch}" in found.emit.text

@@ -1,0 +1,98 @@
+"""The step with its pipeline played out: equal to the account where stages are even, later where chunks are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from suanli.catalog.curves import find_curves
+from suanli.catalog.devices import find_device
+from suanli.catalog.fabrics import node_fabric
+from suanli.catalog.profiles import prior_profile
+from suanli.nouns.grid import Grid
+from suanli.nouns.layout import Layout
+from suanli.plan.refine import chunk_counts, chunk_times, played_step
+from suanli.plan.step_time import Job, account, features
+from suanli.readers.model import read_model
+
+np = pytest.importorskip("numpy")
+PROFILE = prior_profile("nemo")
+
+
+@pytest.fixture(scope="module")
+def gpt3():
+    return _job("gpt3-175b", 2048)
+
+
+@pytest.fixture(scope="module")
+def llama():
+    return _job("llama-3.1-405b", 8192)
+
+
+def _job(name: str, seq: int) -> Job:
+    return Job(arch=read_model(name), seq=seq, dtype="bf16", curves=find_curves(find_device("h100-sxm")),
+               fabric=node_fabric("hgx-h100"), traits=PROFILE.traits)  # fmt: skip
+
+
+def entries(job: Job, layout: Layout, batch: int) -> dict[str, float]:
+    found = account(features(job, Grid.of([layout]), float(batch)), PROFILE.numbers)
+    return {name: float(np.broadcast_to(value, (1,))[0]) for name, value in found.items()}
+
+
+@pytest.mark.parametrize("zero", [0, 3])
+def test_without_a_pipeline_nothing_is_played(gpt3, zero):
+    layout = Layout(tp=8, dp=8, zero=zero, sp=True, recompute="full")
+    found = entries(gpt3, layout, 64)
+    assert found["bubble"] == pytest.approx(0, abs=1e-9)
+    seconds, _ = played_step(gpt3, PROFILE.numbers, layout, 64)
+    micro = PROFILE.numbers.micro_s * 8  # host time of a micro-batch is among what is fixed
+    assert seconds == pytest.approx(sum(found.values()), rel=1e-6)
+    assert found["fixed"] == pytest.approx(PROFILE.numbers.fixed_s + micro)
+
+
+@pytest.mark.parametrize(("pp", "batch"), [(2, 16), (8, 64), (16, 32)])
+def test_one_forward_one_backward_is_close_to_the_closed_form(gpt3, pp, batch):
+    """The ends hold embedding and head, so stages are not quite equal; 3 % is what that makes."""
+    layout = Layout(tp=8, pp=pp, dp=1, sp=True)
+    seconds, _ = played_step(gpt3, PROFILE.numbers, layout, batch)
+    assert seconds == pytest.approx(sum(entries(gpt3, layout, batch).values()), rel=0.03)
+
+
+def test_interleaving_plays_faster_than_not(gpt3):
+    plain, _ = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, sp=True), 16)
+    chunked, _ = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, vpp=4, schedule="interleaved", sp=True), 16)
+    assert chunked < plain
+
+
+@pytest.mark.parametrize("schedule", ["zero-bubble", "dualpipe"])
+def test_what_fills_the_bubble_plays_faster(gpt3, schedule):
+    plain, _ = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, sp=True), 16)
+    filled, _ = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, schedule=schedule, sp=True), 16)
+    assert filled < plain
+
+
+def test_uneven_chunks_wait_for_the_longest(llama):
+    """126 layers on 16 · 7 chunks of one or two: every turn is as long as its longest chunk, which the closed form,
+    in whole ranks, does not see.
+    """
+    layout = Layout(tp=8, pp=16, dp=128, vpp=7, schedule="interleaved", zero=1, sp=True)
+    seconds, played = played_step(llama, PROFILE.numbers, layout, 2048)
+    assert seconds > sum(entries(llama, layout, 2048).values())
+    assert len(played.busy_s) == 16
+
+
+def test_chunks_hold_the_whole_model(llama):
+    layout = Layout(pp=16, vpp=7, schedule="interleaved")
+    counts = chunk_counts(llama, layout)
+    assert len(counts) == 112
+    assert sum(counts).tolist() == [126, 1, 1]
+
+
+def test_recompute_is_in_the_backward_pass(llama):
+    plain, full = (
+        chunk_times(llama, PROFILE.numbers, Layout(tp=8, pp=2, sp=True, recompute=policy))
+        for policy in ("none", "full")
+    )
+    for one, other in zip(plain, full, strict=True):
+        assert other.forward_s == one.forward_s
+        assert other.backward_s == pytest.approx(one.backward_s + one.forward_s, rel=1e-6)
+        assert 0 < one.weight_s < one.backward_s / 2
