@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -47,6 +48,8 @@ def check_types(
     finally:
         for worker in workers:
             worker.stop()
+        for worker in workers:
+            worker.join()
 
 
 def _collected(
@@ -81,14 +84,20 @@ class _Worker(threading.Thread):
         self.stop()
 
     def stop(self) -> None:
-        """End the process."""
+        """End the process, and close what led to it."""
         self.stopped = True
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+            with suppress(BrokenPipeError):
+                process.communicate()
 
     def _checked(self, task: TypeOfTask) -> Covered:
         if self.process is None or self.process.poll() is not None:
+            self._let_go()
             self.process = started()
         process = self.process
         late = threading.Event()
@@ -106,7 +115,7 @@ class _Worker(threading.Thread):
             timer.cancel()
         if line:
             return msgspec.json.decode(line, type=Covered)
-        process.wait()
+        self._let_go()
         why = f"took more than {self.seconds:g} s" if late.is_set() else "the process that checked it ended"
         return not_run(task, why)
 
