@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from suanli.compare.forms import amount
-from suanli.compare.peers import CPU, META
+from suanli.compare.peers import CPU
 from suanli.compare.rules import TABLES, Table
 
 Call = Mapping[str, Any]
@@ -59,6 +59,3 @@ def _row(path: str, name: str, rule: str, call: Call, times: int) -> Iterator[tu
     charged = times * amount(rule, call) if rule else 0
     if charged:
         yield path, name, charged
-
-
-__all__ = ["CPU", "META", "Predicted", "predict"]
