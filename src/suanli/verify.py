@@ -2,7 +2,8 @@
 
 Sections: `articles` (every number of four articles and the papers behind them), `runs` (utilisation of published
 training runs), `models` (parameters and forward FLOPs of known models): nothing in these is fitted. `predictions`
-(step times of published runs) is fitted, and judged on runs left out of the fit.
+(step times of published runs) is fitted, and judged on runs left out of the fit; `scaling` projects the largest size of
+published series from the smaller ones.
 """
 
 from __future__ import annotations
@@ -309,9 +310,17 @@ def verify_step_times() -> Verification:
     return verify_predictions()
 
 
+def verify_projections() -> Verification:
+    """Largest sizes of published scaling series, projected from their smaller ones."""
+    from suanli.plan.scale_verdict import verify_scaling  # noqa: PLC0415
+
+    return verify_scaling()
+
+
 SECTIONS: dict[str, Callable[[], Verification]] = {
     "articles": verify_articles,
     "runs": verify_runs,
     "models": verify_models,
     "predictions": verify_step_times,
+    "scaling": verify_projections,
 }

@@ -193,6 +193,14 @@ def test_largest_sizes_of_published_series() -> None:
     assert 0.85 <= over.coverage <= 0.95
 
 
+def test_verify_prints_them() -> None:
+    (row,) = suanli.verify("scaling").summary
+    assert (row.n, row.failed, row.mape_fitted) == (37, 0, None)
+    assert row.median_held_out == pytest.approx(0.0140, abs=2e-4)
+    assert row.ninetieth_held_out == pytest.approx(0.070, abs=2e-3)
+    assert row.coverage == pytest.approx(34 / 37)
+
+
 def test_what_ships_is_what_the_series_say() -> None:
     """scaling_usual.toml is what scripts/fit_scaling.py finds today."""
     from suanli.catalog.scaling import slope_of

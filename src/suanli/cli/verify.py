@@ -11,7 +11,7 @@ from suanli.cli.options import Json, Output, Text, text_option
 from suanli.cli.progress import progress_bar
 from suanli.cli.run import run
 
-_SECTIONS = "articles, runs, models or predictions. Default: all of them."
+_SECTIONS = "articles, runs, models, predictions or scaling. Default: all of them."
 Only = Annotated[Text, text_option("--only", _SECTIONS, metavar="SECTION")]
 Full = Annotated[
     bool,

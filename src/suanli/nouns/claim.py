@@ -19,7 +19,7 @@ QUOTED = "quoted"  # printed with a source, whose inputs are not published
 REPRODUCED, DIFFERS = "reproduced", "differs"  # published runs that no claim of ours hangs on
 FLAGGED = "flagged"  # a row known to contradict itself or the common conventions
 NOT_COUNTED = "not counted yet"
-PREDICTED = "predicted"  # a step time got without the run, beside the one measured
+PREDICTED = "predicted"  # a step time or rate got without the run, beside the one measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,17 @@ class SourceSummary:
         default=None, metadata={"unit": "fraction", "doc": "the same folds by a constant utilisation per GPU and dtype"}
     )
     coverage: float | None = field(
-        default=None, metadata={"unit": "fraction", "doc": "held-out rows inside their 80 % interval"}
+        default=None,
+        metadata={
+            "unit": "fraction",
+            "doc": "held-out rows inside their interval (80 %; scaling 90 %)",
+        },
+    )
+    ninetieth_held_out: float | None = field(
+        default=None, metadata={"unit": "fraction", "doc": "nine of ten errors over what was not fitted are below it"}
+    )
+    median_constant: float | None = field(
+        default=None, metadata={"unit": "fraction", "doc": "median error of the simplest rule: what was last stays"}
     )
     bar: float | None = field(default=None, metadata={"unit": "fraction", "doc": "largest mean error aimed at"})
     regret: float | None = field(

@@ -21,7 +21,7 @@ from suanli.units import format_exact, format_percent
 
 WORST_SHOWN = 12
 FOLDS_SHOWN = 12
-PREDICTIONS = "predictions"
+PREDICTIONS, SCALING = "predictions", "scaling"
 _SILENT = (HOLDS, REPRODUCED)  # what needs no line of its own
 
 
@@ -34,7 +34,7 @@ def verify_document(result: Result) -> Document:
     if found.coverage:
         wrong = len(found.wrong_types)
         verdict += f"; {wrong} model types WRONG" if wrong else "; no model type is wrong"
-    blocks: list[Block] = [_summary(found), *_predictions(found)]
+    blocks: list[Block] = [_summary(found), *_predictions(found), *_scaling(found)]
     for section in dict.fromkeys(row.section for row in found.summary):
         blocks += _section(section, [claim for claim in found.claims if claim.section == section], every)
     blocks.append(_not_recomputed(found))
@@ -44,7 +44,7 @@ def verify_document(result: Result) -> Document:
 
 
 def _summary(found: Verification) -> Table:
-    rows = tuple(_summary_row(row) for row in found.summary if row.section != PREDICTIONS)
+    rows = tuple(_summary_row(row) for row in found.summary if row.section not in (PREDICTIONS, SCALING))
     columns = ("source", "section", "n", "within", "failed", "median |error|", "worst", "its error")
     right = (False, False, True, True, True, True, False, True)
     return Table("Agreement by source (nothing is fitted; errors of runs in points of the peak)", columns, rows, right)
@@ -74,6 +74,22 @@ def _predictions(found: Verification) -> list[Block]:
     table = Table(title, columns, tuple(_prediction_row(row) for row in rows), right)
     picked = Lines("Time of the layout that is picked over the best one measured, where runs differ in layout", regrets)
     return [table, Lines("Mean |error| of each fold left out", folds), picked]
+
+
+def _scaling(found: Verification) -> list[Block]:
+    """Projections' own error, held out, beside the simplest rule."""
+    rows = tuple(
+        (
+            row.source, f"{row.n:,}", _part(row.median_held_out), _part(row.ninetieth_held_out),
+            _part(row.median_constant), _part(row.coverage), row.worst or "", _part(row.worst_error),
+        )
+        for row in found.summary
+        if row.section == SCALING
+    )  # fmt: skip
+    columns = ("series", "n", "median |error|", "nine of ten below", "the last rate stays", "inside 90 %", "worst",
+               "its error")  # fmt: skip
+    title = "Scaling: the largest size of each series, projected from its smaller ones (nothing of it is fitted)"
+    return [Table(title, columns, rows, (False, True, True, True, True, True, False, True))]
 
 
 def _prediction_row(row: SourceSummary) -> tuple[str, ...]:
@@ -120,6 +136,9 @@ def _error(value: float | None, points: bool) -> str:
 def _section(section: str, claims: list[ClaimResult], every: bool) -> list[Block]:
     if section == "articles":
         return [_claims("Articles, number by number", claims), *_why(claims)]
+    if section == SCALING:
+        chosen = claims if every else sorted(claims, key=lambda claim: -_relative(claim))[:WORST_SHOWN]
+        return [_claims("Projections" if every else "Projections furthest from what was measured", chosen)]
     if section == PREDICTIONS:
         chosen = claims if every else sorted(claims, key=lambda claim: -_relative(claim))[:WORST_SHOWN]
         return [_claims("Step times" if every else "Step times furthest from what was measured, held out", chosen)]

@@ -61,10 +61,10 @@ class Merged:
 
 def find_stacks(model: Any, train: bool) -> list[Stack]:
     """The outermost lists of layers that hold equal ones often enough."""
-    trained_before = {}
+    trained_before: dict[str, bool] = {}
     seen = False
-    for name, child in model.named_modules():
-        trained_before[name] = seen and train
+    for name, child in model.named_modules() if train else ():
+        trained_before[name] = seen
         seen = seen or any(each.requires_grad for each in child.parameters(recurse=False))
     return list(_search(model, "", trained_before))
 
