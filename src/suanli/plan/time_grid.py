@@ -44,6 +44,7 @@ _FULL, _SELECTIVE = RECOMPUTE.index("full"), RECOMPUTE.index("selective")
 # forward, backward, made again under selective recompute: on the device, on the host, exchanged over ep
 BUSY, HOST, EXCHANGED = (0, 1, 2), (3, 4, 5), (6, 7, 8)
 _ROWS = 9
+TINY = 1e-300  # keeps 0/0 out
 PLAIN, PAIRED = 0, 1  # DualPipe pairs the exchange of one micro-batch with the kernels of another
 
 
@@ -110,21 +111,24 @@ class GridTimes:
         self.sums = summed(times, profile)
         self.cost = _bare(times)
         self.params = [block_params(pieces, alone) for pieces in job.groups]
+        self._set_floors()
 
-    def floor_s(self) -> Array:
-        """For each row, seconds that no schedule, chunks or recompute can go below: work alone.
+    def _set_floors(self) -> None:
+        """For each row, the work of the whole model, and the least of the slowest stage, of one micro-batch.
 
         The slowest stage by bare seconds has at least its share of them, and the profile makes no group of pieces
-        cheaper by more than the ratio at which it makes the cheapest so.
+        cheaper by more than the ratio at which it makes the cheapest so. What is exchanged over ep is left out.
         """
         import numpy as np  # noqa: PLC0415
 
         counts = np.array([*(len(block.layers) for block in self.job.parts.blocks), 1, 1], dtype=float)
         busy = self.sums[:, BUSY[0]] + self.sums[:, BUSY[1]]
-        ratio = np.where(self.cost > 0, busy / np.maximum(self.cost, 1e-300), np.inf).min(axis=0)
-        least = ratio * (counts @ self.cost)
+        ratio = np.where(self.cost > 0, busy / np.maximum(self.cost, TINY), np.inf).min(axis=0)
         self.whole = (counts @ busy)[self.share]
-        self.least = least[self.share] / self.rows.pp
+        self.least = (ratio * (counts @ self.cost))[self.share] / self.rows.pp
+
+    def floor_s(self) -> Array:
+        """For each row, seconds that no schedule, chunks or recompute can go below: work alone."""
         return self.least * self.global_batch / (self.rows.dp * self.rows.micro_batch)
 
     def layout_floor_s(self, grid: Grid, row: Array) -> Array:
