@@ -94,5 +94,6 @@ def test_recompute_is_in_the_backward_pass(llama):
     )
     for one, other in zip(plain, full, strict=True):
         assert other.forward_s == one.forward_s
-        assert other.backward_s == pytest.approx(one.backward_s + one.forward_s, rel=1e-6)
+        assert other.backward_s <= one.backward_s + one.forward_s  # embedding and head are kept
+        assert other.backward_s == pytest.approx(one.backward_s + one.forward_s, rel=0.03)
         assert 0 < one.weight_s < one.backward_s / 2

@@ -215,7 +215,8 @@ class Scan(Layer):
     @property
     def read_width(self) -> int:
         """Elements of queries, keys and values a position brings."""
-        return 2 * (self.groups or self.heads) * self.key_dim + self.heads * self.value_dim
+        sets = self.heads if self.groups is None else self.groups
+        return 2 * sets * self.key_dim + self.heads * self.value_dim
 
 
 @dataclass(frozen=True, kw_only=True)

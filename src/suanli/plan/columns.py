@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PASSES = ("forward", "backward", "scores again")  # the last: what selective recompute runs once more
+PASSES = ("forward", "backward", "again")  # the last: of a block its scores, of stages what recompute runs once more
 FORWARD, BACKWARD, AGAIN = range(len(PASSES))
 
 # Seconds of kernels; counts of launches and of collectives that wait for hosts; seconds of exchanges inside a layer.

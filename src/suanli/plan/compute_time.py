@@ -150,8 +150,10 @@ def _attention(tally: Tally, piece: Piece, at: Local) -> None:
     batch = at.micro_batch * at.positions.sample.sequences(stream)
     leaf: Any = rank_leaf(piece, at.degrees)
     heads, kv_heads = leaf.heads, leaf.kv_heads
-    reach = layer.window or layer.chunk
     causal = layer.mask == "causal" and layer.key_stream is None
+    reach = (layer.window or layer.chunk) if causal else None
+    if layer.window and not causal:  # a band: so many keys to either side
+        keys = min(keys, 2 * layer.window + 1)
     held = queries * batch * (heads * layer.qk_dim + kv_heads * (layer.qk_dim + layer.v_dim)) / at.cp * _HALF
     tally.memory(at, _ROTARY[0] * held, _ROTARY[1] * held)
     if at.traits.fused_attention:

@@ -11,7 +11,7 @@ from suanli.nouns.workload import RECOMPUTE
 from suanli.plan.columns import BACKWARD, EXPERTS, MATMUL
 from suanli.plan.pipeline_events import Played, StageTimes, play
 from suanli.plan.step_time import Job, account, beside, block_times, factors_of, features
-from suanli.plan.time_grid import passes_of, summed
+from suanli.plan.time_grid import by_policy, passes_of, summed
 
 _WEIGHTS = 0.5  # of a product's backward pass, the gradient of its weight: one of two products of equal operations
 _AFTER = ("data parallel", "optimizer", "fixed")  # entries that come once, after the last pass
@@ -50,19 +50,19 @@ def chunk_times(
     import numpy as np  # noqa: PLC0415
 
     times = block_times(job, Grid.of([layout]))
-    sums = summed(times, profile)[:, :, 0]
+    sums = by_policy(summed(times, profile))[RECOMPUTE.index(layout.recompute), :, :, 0]
     factors = factors_of(profile)
     weights = _WEIGHTS * np.array(
         [sum(factors[at] * each[BACKWARD, at, 0] for at in (MATMUL, EXPERTS)) for each in times]
     )
     found = []
-    policy, paired = RECOMPUTE.index(layout.recompute), int(layout.schedule == "dualpipe")
+    paired = int(layout.schedule == "dualpipe")
     for counts in chunk_counts(job, layout):
-        forward, *behind = passes_of(counts @ sums, profile, paired)
+        forward, behind = passes_of(counts @ sums, profile, paired)
         found.append(
             StageTimes(
                 forward_s=float(beside(forward, gathers[0] * profile.gather, profile)),
-                backward_s=float(beside(behind[policy], sum(gathers) * profile.gather, profile)),
+                backward_s=float(beside(behind, sum(gathers) * profile.gather, profile)),
                 weight_s=float(counts @ weights),
             )
         )

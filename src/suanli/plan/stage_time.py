@@ -9,10 +9,12 @@ from typing import Any
 
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES, stage_sizes
-from suanli.plan.columns import BACKWARD, COUNTS, FORWARD
+from suanli.nouns.workload import RECOMPUTE
+from suanli.plan.columns import AGAIN, COUNTS, FORWARD
 from suanli.plan.pieces import Parts
 
 Array = Any
+_SELECTIVE, _FULL = RECOMPUTE.index("selective"), RECOMPUTE.index("full")
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Stages:
 
 def rank_counts(parts: Parts, pp: int, vpp: int) -> list[tuple[tuple[int, ...], int]]:
     """What the ranks of a pipeline hold: blocks of each kind, first, last; and how many ranks hold just that."""
-    held = parts.counts(stage_sizes(parts.num_layers, pp * vpp))
+    sizes = stage_sizes(parts.num_layers, pp * vpp) if pp * vpp > 1 else (parts.num_layers,)
+    held = parts.counts(sizes)
     ranks: list[tuple[int, ...]] = []
     for rank in range(pp):
         own = [sum(each) for each in zip(*held[rank::pp], strict=True)] or [0] * len(parts.blocks)
@@ -38,8 +41,9 @@ def rank_counts(parts: Parts, pp: int, vpp: int) -> list[tuple[tuple[int, ...], 
 
 
 def stages(parts: Parts, grid: Grid, times: Sequence[Array], params: Sequence[tuple[Array, Array]]) -> Stages:
-    """Blocks put into stages. `times` and `params` are of each kind of block, then of the first stage's own pieces
-    and of the last's: seconds [pass, column, layout] and parameters of a rank (dense, expert) [layout].
+    """Blocks put into stages, with what recompute runs again in them: of blocks only, embedding and head are kept.
+    `times` and `params` are of each kind of block, then of the first stage's own pieces and of the last's: seconds
+    [pass, column, layout] and parameters of a rank (dense, expert) [layout].
     """
     import numpy as np  # noqa: PLC0415
 
@@ -51,7 +55,10 @@ def stages(parts: Parts, grid: Grid, times: Sequence[Array], params: Sequence[tu
         copies = np.array([copies for _, copies in ranks], dtype=np.float64)
         stacked = np.stack([each[:, :, here] for each in times])
         each = np.tensordot(held, stacked, 1)  # [kind of rank, pass, column, layout]
-        cost = np.delete(each, COUNTS, axis=2)[:, [FORWARD, BACKWARD]].sum(axis=(1, 2))
+        layers = np.tensordot(held[:, :-2], stacked[:-2, FORWARD], 1)
+        full, selective = (share[here] for share in recomputed(parts, grid))
+        each[:, AGAIN] = full * layers + selective * each[:, AGAIN]
+        cost = np.delete(each, COUNTS, axis=2).sum(axis=(1, 2))
         worst = cost.argmax(axis=0)
         slowest = np.take_along_axis(each, worst[None, None, None, :], 0)[0]
         found.slowest[:, :, here] = slowest
@@ -59,6 +66,15 @@ def stages(parts: Parts, grid: Grid, times: Sequence[Array], params: Sequence[tu
         for place, total in ((0, found.dense), (1, found.expert)):
             total[here] = (held @ np.stack([pair[place][here] for pair in params])).max(axis=0)
     return found
+
+
+def recomputed(parts: Parts, grid: Grid) -> tuple[Array, Array]:
+    """The part of the layers that full recompute makes again, and 1 where selective recompute makes scores again."""
+    import numpy as np  # noqa: PLC0415
+
+    held = np.maximum(np.ceil(parts.num_layers / (grid.pp * grid.vpp)), 1)
+    some = np.minimum(grid.recompute_layers, held) / held + (grid.recompute_layers == 0)
+    return (grid.recompute == _FULL) * some, (grid.recompute == _SELECTIVE) * 1.0
 
 
 def bubble_share(grid: Grid) -> Array:

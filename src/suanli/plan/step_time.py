@@ -16,7 +16,7 @@ from suanli.nouns.arch import Arch
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
 from suanli.nouns.profile import Traits
-from suanli.nouns.workload import RECOMPUTE, Workload
+from suanli.nouns.workload import Workload
 from suanli.plan import columns as c
 from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
 from suanli.plan.comm_time import data_times, send_time
@@ -26,12 +26,12 @@ from suanli.plan.sharding import Degrees, positions_of, rank_leaf
 from suanli.plan.stage_time import Stages, bubble_share, stages
 
 Array = Any
-_SELECTIVE, _FULL = RECOMPUTE.index("selective"), RECOMPUTE.index("full")
 _DUALPIPE = SCHEDULES.index("dualpipe")
 _NOTHING = 1e-30  # keeps 0/0 out where nothing is exchanged
 _SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
 _BLOCK = ("tp", "cp", "ep", "etp", "micro_batch", "sp")  # what the time of a block depends on
-_SHAPE = (*_BLOCK, "pp", "vpp", "dp", "schedule", "shards")  # what stages and exchanges depend on beside it
+# What stages and exchanges depend on.
+_SHAPE = (*_BLOCK, "pp", "vpp", "dp", "schedule", "shards", "recompute", "recompute_layers")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Job:
 @dataclass(frozen=True, kw_only=True)
 class Features:
     """Everything of a step that no fitted number enters. Seconds unless named; arrays over layouts, but `stages` and
-    `paired` over the shapes among them: layouts that differ in ZeRO, recompute and offload only share a shape, and
+    `paired` over the shapes among them: layouts that differ in ZeRO and offload only share a shape, and
     `place` says which is whose.
     """
 
@@ -68,8 +68,6 @@ class Features:
     place: Array
     micro_batches: Array
     bubble: Array
-    full: Array
-    selective: Array
     zero3: Array
     send: Array
     data: Array
@@ -103,8 +101,6 @@ def features(job: Job, grid: Grid, global_batch: Array) -> Features:
         place=place,
         micro_batches=global_batch / (grid.dp * grid.micro_batch),
         bubble=bubble_share(shapes)[place],
-        full=_full(job, grid),
-        selective=(grid.recompute == _SELECTIVE) * 1.0,
         zero3=(grid.zero == 3) * 1.0,
         send=send_time(job, shapes, width(job.parts))[place],
         data=data,
@@ -166,15 +162,6 @@ def optimizer_time(job: Job, grid: Grid, dense: Array, expert: Array) -> Array:
     return near + (moved / job.traits.host_bytes_per_s - near) * grid.offload
 
 
-def _full(job: Job, grid: Grid) -> Array:
-    """The part of the layers that full recompute makes again."""
-    import numpy as np  # noqa: PLC0415
-
-    held = np.ceil(job.parts.num_layers / (grid.pp * grid.vpp))
-    some = np.minimum(grid.recompute_layers, held) / held
-    return (grid.recompute == _FULL) * (some + (grid.recompute_layers == 0))
-
-
 # --- the account --------------------------------------------------------------------------------------------------
 
 
@@ -227,17 +214,16 @@ def _micro(features: Features, passes: _Passes, profile: Any, stages: Array) -> 
     """Entries of one micro-batch on the `stages` stages whose passes are given together."""
     at = features.place
     busy, launched = ([each[at] for each in kind] for kind in (passes.busy, passes.launched))
-    again, slow = (features.full * kind[c.FORWARD] + features.selective * kind[c.AGAIN] for kind in (busy, launched))
     found = {name: seconds[at] for name, seconds in passes.entries.items()}
-    found["recompute"] = again
-    found["launch"] = sum(launched[each] - busy[each] for each in (c.FORWARD, c.BACKWARD)) + slow - again
+    found["recompute"] = busy[c.AGAIN]
+    found["launch"] = sum(slow - kernels for slow, kernels in zip(launched, busy, strict=True))
     if features.zero3.any():
         gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
-        forward, back = launched[c.FORWARD], launched[c.BACKWARD] + slow
+        forward, back = launched[c.FORWARD], launched[c.BACKWARD] + launched[c.AGAIN]
         waits = beside(forward, gather, profile) - forward + beside(back, gather + scatter, profile) - back
         found["weight gathers"] = waits * features.zero3
     else:
-        found["weight gathers"] = 0 * again
+        found["weight gathers"] = 0 * busy[c.AGAIN]
     return found
 
 

@@ -17,7 +17,7 @@ from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
 from suanli.nouns.profile import Profile
 from suanli.nouns.workload import RECOMPUTE
-from suanli.plan.columns import BACKWARD, COUNTS, EXCHANGE, FORWARD, LAUNCHES, SPANS
+from suanli.plan.columns import AGAIN, BACKWARD, COUNTS, EXCHANGE, FORWARD, LAUNCHES, SPANS
 from suanli.plan.comm_time import data_times, send_time
 from suanli.plan.grid_keys import SHARED, Keys, unique_rows
 from suanli.plan.stage_time import bubble_share, rank_counts
@@ -40,10 +40,12 @@ Array = Any
 HELD = ("tp", "pp", "dp", "cp", "ep", "etp", "zero")  # and vpp
 SENT = ("tp", "pp", "dp", "cp", "micro_batch", "sp")
 _DUALPIPE = SCHEDULES.index("dualpipe")
-_FULL, _SELECTIVE = RECOMPUTE.index("full"), RECOMPUTE.index("selective")
+_NONE, _SELECTIVE, _FULL = (RECOMPUTE.index(name) for name in ("none", "selective", "full"))
+ENDS = 2  # groups of pieces that are before and after the blocks
 # forward, backward, made again under selective recompute: on the device, on the host, exchanged over ep
 BUSY, HOST, EXCHANGED = (0, 1, 2), (3, 4, 5), (6, 7, 8)
 _ROWS = 9
+TINY = 1e-300  # keeps 0/0 out
 PLAIN, PAIRED = 0, 1  # DualPipe pairs the exchange of one micro-batch with the kernels of another
 
 
@@ -61,30 +63,46 @@ def summed(times: Sequence[Array], profile: Profile) -> Array:
     return found
 
 
-def passes_of(sums: Array, profile: Profile, paired: int) -> Array:
-    """Seconds of a forward pass, and of what follows it under each recompute policy, from rows of `summed`."""
+def by_policy(sums: Array) -> Array:
+    """Rows of `summed` under each recompute policy [policy, group, row, layout]: what is made again is nothing, scores,
+    or blocks; what is before and after them is kept.
+    """
     import numpy as np  # noqa: PLC0415
 
+    found = np.stack([sums] * len(RECOMPUTE))
+    for first, again in (BUSY[::2], HOST[::2], EXCHANGED[::2]):
+        found[_NONE, :, again] = 0
+        found[_FULL, :, again] = sums[:, first]
+        found[_FULL, -ENDS:, again] = 0
+    return found
+
+
+def passes_of(sums: Array, profile: Profile, paired: int) -> tuple[Array, Array]:
+    """Seconds of a forward pass, and of what follows it, from rows of `by_policy`."""
     share = exchange_share(profile)
     if paired:
         busy, moved = sums[BUSY[0]] + sums[BUSY[1]], sums[EXCHANGED[0]] + sums[EXCHANGED[1]]
         share = hidden_behind(busy, moved, profile)
     rows = [sums[each] + share * sums[other] for each, other in zip(BUSY, EXCHANGED, strict=True)]
-    forward, backward, scores = (joined(row, sums[host]) for row, host in zip(rows, HOST, strict=True))
-    again = {_FULL: forward, _SELECTIVE: scores}
-    return np.stack([forward, *(backward + again.get(policy, 0) for policy in range(len(RECOMPUTE)))])
+    forward, backward, again = (joined(row, sums[host]) for row, host in zip(rows, HOST, strict=True))
+    return forward, backward + again
 
 
 def _bare(times: Sequence[Array]) -> Array:
-    """Seconds [group of pieces, layout] of both passes, no factors: what tells the slowest stage."""
+    """Seconds [policy, group of pieces, layout] of all passes, no factors: what tells the slowest stage."""
     import numpy as np  # noqa: PLC0415
 
-    return np.stack([np.delete(each, COUNTS, axis=1)[[FORWARD, BACKWARD]].sum(axis=(0, 1)) for each in times])
+    each = np.stack([np.delete(time, COUNTS, axis=1).sum(axis=1) for time in times], axis=1)  # [pass, group, layout]
+    both = each[FORWARD] + each[BACKWARD]
+    found = np.stack([both] * len(RECOMPUTE))
+    found[_SELECTIVE] += each[AGAIN]
+    found[_FULL, :-ENDS] += each[FORWARD, :-ENDS]
+    return found
 
 
 @dataclass(frozen=True)
 class _Stages:
-    """Per combination of a share, pp and vpp: seconds by row of BUSY and HOST, of the slowest stage and of the others
+    """Per combination of a share, pp and vpp: seconds [policy, row, combination] of the slowest stage and of the others
     together, and the parameters of the fullest stage.
     """
 
@@ -107,30 +125,35 @@ class GridTimes:
         self.send = send_time(job, rows.take(self.sent.first), width(job.parts))
         alone = rows.take(shared.first)
         times = block_times(job, alone)
-        self.sums = summed(times, profile)
+        self.sums = by_policy(summed(times, profile))
         self.cost = _bare(times)
         self.params = [block_params(pieces, alone) for pieces in job.groups]
+        self._set_floors()
 
-    def floor_s(self) -> Array:
-        """For each row, seconds that no schedule, chunks or recompute can go below: work alone.
+    def _set_floors(self) -> None:
+        """For each row, the work of the whole model, and under each policy the least of the slowest stage, of one
+        micro-batch.
 
         The slowest stage by bare seconds has at least its share of them, and the profile makes no group of pieces
-        cheaper by more than the ratio at which it makes the cheapest so.
+        cheaper by more than the ratio at which it makes the cheapest so. What is exchanged over ep is left out.
         """
         import numpy as np  # noqa: PLC0415
 
         counts = np.array([*(len(block.layers) for block in self.job.parts.blocks), 1, 1], dtype=float)
-        busy = self.sums[:, BUSY[0]] + self.sums[:, BUSY[1]]
-        ratio = np.where(self.cost > 0, busy / np.maximum(self.cost, 1e-300), np.inf).min(axis=0)
-        least = ratio * (counts @ self.cost)
-        self.whole = (counts @ busy)[self.share]
-        self.least = least[self.share] / self.rows.pp
-        return self.least * self.global_batch / (self.rows.dp * self.rows.micro_batch)
+        busy = self.sums[:, :, list(BUSY)].sum(axis=2)
+        ratio = np.where(self.cost > 0, busy / np.maximum(self.cost, TINY), np.inf).min(axis=1)
+        least = ratio * np.einsum("g,pgl->pl", counts, self.cost)
+        self.whole = (counts @ busy[_NONE])[self.share]
+        self.least = least[:, self.share] / self.rows.pp
+
+    def floor_s(self) -> Array:
+        """For each row, seconds that no schedule, chunks or recompute can go below: work alone."""
+        return self.least.min(axis=0) * self.global_batch / (self.rows.dp * self.rows.micro_batch)
 
     def layout_floor_s(self, grid: Grid, row: Array) -> Array:
         """The same with the bubble of each layout's schedule."""
         share, times = bubble_s(1.0, bubble_share(grid), grid.vpp), self.global_batch / (grid.dp * grid.micro_batch)
-        return (times - share) * self.least[row] + share * self.whole[row]
+        return (times - share) * self.least[grid.recompute.astype(int), row] + share * self.whole[row]
 
     def step_s(self, grid: Grid, row: Array) -> Array:
         """Seconds of a step of each layout."""
@@ -142,7 +165,8 @@ class GridTimes:
         import numpy as np  # noqa: PLC0415
 
         size = len(share)
-        found = _Stages(np.empty((_ROWS, size)), np.empty((_ROWS, size)), np.empty(size), np.empty(size))
+        shape = (len(RECOMPUTE), _ROWS, size)
+        found = _Stages(np.empty(shape), np.empty(shape), np.empty(size), np.empty(size))
         pairs, which = unique_rows([pp, vpp])
         order = np.argsort(which, kind="stable")
         ends = np.cumsum(np.bincount(which, minlength=len(pairs)))
@@ -165,11 +189,13 @@ class GridTimes:
         import numpy as np  # noqa: PLC0415
 
         held, copies = self._ranks(pp, vpp)
-        sums = self.sums[:, :, share]
-        worst = held[(held @ self.cost[:, share]).argmax(axis=0)]  # [layout, group]
-        slowest = np.einsum("lg,grl->rl", worst, sums)
-        found.slowest[:, here] = slowest
-        found.others[:, here] = np.maximum(np.tensordot(copies @ held, sums, 1) - slowest, 0)  # rounding, of one stage
+        for policy in range(len(RECOMPUTE)):
+            sums = self.sums[policy][:, :, share]
+            worst = held[(held @ self.cost[policy][:, share]).argmax(axis=0)]  # [layout, group]
+            slowest = np.einsum("lg,grl->rl", worst, sums)
+            rest = np.tensordot(copies @ held, sums, 1) - slowest
+            found.slowest[policy][:, here] = slowest
+            found.others[policy][:, here] = np.maximum(rest, 0)  # rounding, of one stage
         for place, total in ((0, found.dense), (1, found.expert)):
             params = np.stack([pair[place][share] for pair in self.params])
             total[here] = (held @ params).max(axis=0)
@@ -203,12 +229,13 @@ class GridTimes:
         """
         import numpy as np  # noqa: PLC0415
 
-        passes = np.stack([passes_of(sums, self.profile, paired) for paired in (PLAIN, PAIRED)])
-        forward, behind = passes[:, 0], passes[:, 1:]  # [pairing, (policy,) combination]
-        found = (forward[:, None] + behind)[(*kind, back)]
-        paired, policy, at = kind[0][sharded], kind[1][sharded], back[sharded]
-        found[sharded] = beside(forward[paired, at], gather[sharded], self.profile) + beside(
-            behind[paired, policy, at], (gather + scatter)[sharded], self.profile
+        passes = [[passes_of(each, self.profile, pair) for each in sums] for pair in (PLAIN, PAIRED)]
+        forward, behind = np.moveaxis(np.array(passes), 2, 0)  # [pairing, policy, combination]
+        at = (*kind, back)
+        found = forward[at] + behind[at]
+        few = tuple(each[sharded] for each in at)
+        found[sharded] = beside(forward[few], gather[sharded], self.profile) + beside(
+            behind[few], (gather + scatter)[sharded], self.profile
         )
         return found
 
