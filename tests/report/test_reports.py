@@ -73,6 +73,8 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "count_mixture": lambda: suanli.count("mixtral-8x7b", seq=4096, phase="train", recompute="full", by="kind"),
     "count_decode": lambda: suanli.count("llama-3.1-8b", phase="decode", kv_len=8192, batch=32),
     "count_resnet": lambda: suanli.count("resnet-50", by="layer"),
+    "count_like": lambda: suanli.count("mixtral-8x7b", seq=2048, like="megatron"),
+    "compare_formulas": lambda: suanli.compare("bert-base", seq=128, tools="megatron,electra,hf-trainer,palm,6nd"),
     "mfu": lambda: suanli.mfu("llama-3-8b", gpu="h100-sxm", seq=8192, tokens_per_second=8000, memory_used="71GB"),
     "mfu_above_peak": lambda: suanli.mfu("llama-3-8b", gpu="a100-80gb-sxm", seq=8192, tokens_per_second=16000),
     "train": lambda: suanli.train(

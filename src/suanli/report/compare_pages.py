@@ -45,11 +45,10 @@ def _right(right: Right) -> list[tuple[str, str, str]]:
 
 
 def _counters(counters: Iterable[Counter]) -> Table:
-    columns = ("counter", "version", "on", "parameters", "FLOPs", "× right", "unexplained", "time", "memory")
+    columns = ("counter", "on", "parameters", "FLOPs", "× right", "unexplained", "time", "memory")
     rows = tuple(
         (
-            each.title,
-            each.version or "",
+            f"{each.title} {each.version or ''}".rstrip(),
             each.device or each.phase,
             NOT_GIVEN if each.params is None else exact(each.params),
             exact(each.flops or 0),
@@ -60,7 +59,7 @@ def _counters(counters: Iterable[Counter]) -> Table:
         )
         for each in counters
     )
-    return Table("Counters", columns, rows, (False, False, False, True, True, True, True, True, True))
+    return Table("Counters", columns, rows)
 
 
 def _causes(counters: Iterable[Counter]) -> Table:
