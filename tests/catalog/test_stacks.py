@@ -17,7 +17,8 @@ TABLES = tomllib.loads(resources.files("suanli.catalog").joinpath("stacks.toml")
 
 def test_every_value_has_a_source() -> None:
     names = [stack.name for stack in list_stacks()]
-    assert names == ["megatron-core", "nemo", "megatron-2021", "megascale", "deepspeed", "hai-llm", "torchtitan",
+    assert names == ["megatron-core", "nemo", "megatron-2021", "megascale", "deepspeed", "megatron-deepspeed",
+                     "deepspeed-zero3", "megatron-bridge", "llama3", "hai-llm", "torchtitan",
                      "composer-fsdp"]  # fmt: skip
     for stack in list_stacks():
         assert set(stack.sources) == {field.name for field in fields(Stack)} - {"name", "title", "sources"}
@@ -37,7 +38,7 @@ def test_a_stack_takes_what_it_does_not_give() -> None:
 def test_unknown_names() -> None:
     with pytest.raises(UnknownNameError) as problem:
         find_stack("megatron-cor")
-    assert str(problem.value).startswith("unknown stack 'megatron-cor' in --stack; expected one of 8")
+    assert str(problem.value).startswith("unknown stack 'megatron-cor' in --stack; expected one of 12")
     assert "megatron-core" in problem.value.faults[0].nearest
 
 
