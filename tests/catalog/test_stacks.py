@@ -17,10 +17,9 @@ TABLES = tomllib.loads(resources.files("suanli.catalog").joinpath("stacks.toml")
 
 def test_every_value_has_a_source() -> None:
     names = [stack.name for stack in list_stacks()]
-    assert names == [
-        "megatron-core", "nemo", "megatron-2021", "megascale", "deepspeed", "megatron-deepspeed", "deepspeed-zero3",
-        "megatron-bridge", "llama3", "hai-llm", "torchtitan", "composer-fsdp",
-    ]  # fmt: skip
+    assert names == ["megatron-core", "nemo", "megatron-2021", "megascale", "deepspeed", "megatron-deepspeed",
+                     "deepspeed-zero3", "megatron-bridge", "llama3", "hai-llm", "torchtitan",
+                     "composer-fsdp"]  # fmt: skip
     for stack in list_stacks():
         assert set(stack.sources) == {field.name for field in fields(Stack)} - {"name", "title", "sources"}
         assert all(stack.sources.values()) and stack.title

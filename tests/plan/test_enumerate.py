@@ -40,7 +40,7 @@ def allowed(space: Space, layout: Layout) -> bool:
         layout.ep * layout.etp > 1 and not cuts.experts,
         any(number % layout.ep for number in cuts.experts),
         any(width % layout.etp for width in cuts.expert_widths),
-        layout.pp * layout.vpp > cuts.layers + 2,
+        layout.pp * layout.vpp > cuts.layers and not (layout.vpp > 1 and layout.pp * layout.vpp == cuts.layers + 2),
         layout.zero and layout.dp * layout.cp == 1,
         layout.pp == 1 and layout.schedule != "1f1b",
     )
@@ -63,7 +63,7 @@ def brute_force(space: Space, **pins) -> set[Layout]:
         if gpus % (tp * pp * cp):
             continue
         axes = {
-            "ep": experts, "etp": experts, "vpp": range(1, space.cuts.layers + 3),
+            "ep": experts, "etp": experts, "vpp": range(1, space.cuts.layers + 1),
             "micro_batch": divisors(space.global_batch), "zero": range(4), "recompute": RECOMPUTE, "sp": (False, True),
             "schedule": SCHEDULES,
         }  # fmt: skip

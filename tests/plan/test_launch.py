@@ -8,7 +8,7 @@ import re
 import pytest
 
 from suanli.errors import InputError, UnknownNameError
-from suanli.nouns.layout import Layout, stage_sizes
+from suanli.nouns.layout import Layout, chunk_sizes
 from suanli.plan.launch import TOOLS, Job, launch, pipeline_text
 
 LLAMA = Job(model="llama-3.1-405b", layers=126, seq=8192, global_batch=2048)
@@ -83,10 +83,12 @@ def unrolled(text: str) -> list[int]:
     return [stage.count("t") for stage in text.split("|")]
 
 
-@pytest.mark.parametrize(("layers", "pp", "vpp"), [(126, 16, 1), (126, 16, 7), (61, 16, 1), (61, 2, 1), (10, 3, 2)])
+@pytest.mark.parametrize(
+    ("layers", "pp", "vpp"), [(126, 16, 1), (126, 16, 7), (126, 16, 8), (61, 16, 1), (61, 2, 1), (10, 3, 2)]
+)
 def test_uneven_stages_are_written_out(layers, pp, vpp):
     layout = Layout(pp=pp, vpp=vpp, schedule="interleaved" if vpp > 1 else "1f1b")
-    assert unrolled(pipeline_text(layout, layers)) == list(stage_sizes(layers, pp * vpp))
+    assert unrolled(pipeline_text(layout, layers)) == list(chunk_sizes(layers, pp, vpp))
 
 
 def test_equal_stages_need_no_string():

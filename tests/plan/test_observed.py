@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from suanli.catalog.measured import measured_steps
 from suanli.catalog.runs import published_runs
+from suanli.errors import UnknownNameError
 from suanli.nouns.layers import Attention
 from suanli.plan.observed import Observation, observe_run, observe_step
 from suanli.plan.predict import fitting
@@ -83,3 +86,20 @@ def test_an_impossible_spread_of_experts_is_taken_as_the_whole_stage() -> None:
 @pytest.mark.parametrize("id_", ["megatron-bridge-0003", "megatron-bridge-0064", "llm-foundry-0001"])
 def test_rows_that_are_none(id_: str) -> None:
     assert run(id_) is None  # no shape printed; fine-tuning; another group
+
+
+def test_rows_that_cannot_be_read_are_left_out() -> None:
+    row = next(each for each in published_runs() if each.id == "megatron-bridge-0036")
+    for change in ({"precision": "FP6"}, {"gpu": "Z100"}, {"gbs_seqs": None}):
+        assert observe_run(replace(row, **change)) is None
+    assert observe_run(row) is not None
+
+
+def test_an_unknown_source_says_where_to_name_its_stack() -> None:
+    row = next(each for each in measured_steps() if each.id == "530B-DP8")
+    with pytest.raises(UnknownNameError) as problem:
+        observe_step(replace(row, source="2205.05198 T6"))
+    text = str(problem.value)
+    assert text.startswith("unknown source '2205.05198 T6' in measured_sources.toml; expected one of 13 known")
+    assert text.endswith("Say there which stack, node and network its runs had.")
+    assert problem.value.faults[0].nearest[0] == "2205.05198 T5"

@@ -39,8 +39,8 @@ def test_pins_mean(given, expected):
 WRONG = {
     "tp=7": "tp cannot be so in --pin tp; got 7: 128 heads cannot be cut into 7; expected a possible value; "
     "nearest: 4, 8.",
-    "pp=256": "pp cannot be so in --pin pp; got 256: 126 layers are too few for 256 stages; expected a possible value; "
-    "nearest: 64, 128.",
+    "pp=256": "pp cannot be so in --pin pp; got 256: 126 layers are fewer than 256 stages; expected a possible value; "
+    "nearest: 32, 64.",
     "cp=3": "cp cannot be so in --pin cp; got 3: 8,192 positions cannot be cut into 2 · 3 equal pieces; "
     "expected a possible value; nearest: 2, 4.",
     "ep=8": "ep cannot be so in --pin ep; got 8: the model has no routed experts; expected a possible value; "

@@ -7,7 +7,7 @@ import pytest
 
 from suanli.errors import InputError
 from suanli.nouns.grid import Grid
-from suanli.nouns.layout import Layout, stage_sizes
+from suanli.nouns.layout import Layout
 from suanli.plan.columns import COLUMNS, MATMUL, PASSES
 from suanli.plan.pieces import parts_of
 from suanli.plan.stage_time import bubble_share, rank_counts, stages
@@ -34,12 +34,13 @@ def test_what_ranks_hold(layers: int, pp: int, vpp: int, expected: dict[tuple[in
     assert dict(rank_counts(parts(layers), pp, vpp)) == expected  # type: ignore[arg-type]
 
 
-def test_embedding_and_head_may_stand_alone() -> None:
-    # 126 layers on 16 · 8 = 128 chunks: the first and the last hold none
-    sizes = stage_sizes(126, 128)
-    assert (sizes[0], sizes[-1], set(sizes[1:-1]), sum(sizes)) == (0, 0, {1}, 126)
-    with pytest.raises(InputError, match="a pipeline stage would be empty in --pp; got 125 layers on 128 stages"):
-        stage_sizes(125, 128)
+def test_embedding_and_head_may_be_chunks_of_their_own() -> None:
+    # 126 layers on 16 · 8 = 128 chunks: the first and the last hold none, so that every rank has 8 but these two
+    held = dict(rank_counts(parts(126), 16, 8))  # type: ignore[arg-type]
+    assert held == {(7, 1, 0): 1, (8, 0, 0): 14, (7, 0, 1): 1}
+    for layers, degrees in ((125, (16, 8)), (3, (4, 1))):
+        with pytest.raises(InputError, match="a pipeline stage would be empty in --pp; got "):
+            rank_counts(parts(layers), *degrees)  # type: ignore[arg-type]
 
 
 def seconds(value: float, length: int) -> np.ndarray:

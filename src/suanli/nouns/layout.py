@@ -136,17 +136,27 @@ def stage_sizes(layers: int, chunks: int) -> tuple[int, ...]:
     """Layers of each chunk of a pipeline, as even as can be; where some hold one less, it is the last chunk first
     (it has the head too), then the first (the embedding), then from both ends inwards: 126 on 16 is 7, 8 × 14, 7.
 
-    The last and the first chunk may hold no layer, having the head and the embedding (126 layers on 16 · 8 chunks, as
-    Llama 3 was trained). Raises InputError where more would be empty.
+    Raises InputError where there are fewer layers than chunks.
     """
-    if layers < max(1, chunks - 2):
+    if layers < chunks:
         faults = FaultList(InputError)
         faults.add(code="too_few_layers", message="a pipeline stage would be empty", where="--pp",
-                   got=f"{layers} layers on {chunks} stages",
-                   expected="at least one layer a stage, the first and the last excepted")  # fmt: skip
+                   got=f"{layers} layers on {chunks} stages", expected="at least one layer a stage")  # fmt: skip
         faults.raise_if_any()
     most = -(-layers // chunks)
     short = most * chunks - layers
     inwards = [place for pair in zip(range(chunks - 1, -1, -1), range(chunks), strict=True) for place in pair]
     fewer = set(list(dict.fromkeys(inwards))[:short])
     return tuple(most - (place in fewer) for place in range(chunks))
+
+
+def chunk_sizes(layers: int, pp: int, vpp: int) -> tuple[int, ...]:
+    """Layers of each chunk of a pipeline, in the model's order. Interleaved, embedding and head may stand as chunks of
+    their own: 126 layers on 16 · 8 chunks, as Llama 3 was trained. Raises InputError where a stage would be empty.
+    """
+    chunks = pp * vpp
+    if chunks == 1:
+        return (layers,)
+    if vpp > 1 and layers == chunks - 2:
+        return (0, *(1,) * layers, 0)
+    return stage_sizes(layers, chunks)

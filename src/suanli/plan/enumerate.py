@@ -4,7 +4,8 @@ Rules (Megatron-core's, and DualPipe's of arXiv:2412.19437):
 
 - degrees divide the GPUs, heads, columns, experts, positions and batch as `limits` has them; dp is what is left;
 - ep · etp divides tp · cp · dp;
-- interleaved: two chunks a rank or more, each but the first and the last with a layer; micro-batches a multiple of pp;
+- interleaved: two chunks a rank or more, a layer each, where that comes out even the embedding and the head as chunks
+  of their own; micro-batches a multiple of pp;
 - zero-bubble: at least pp micro-batches; DualPipe: pp even, an even number of micro-batches, at least 2 · pp;
 - states are sharded (ZeRO) over more than one replica; sequence parallelism is over tp above 1.
 
@@ -61,7 +62,7 @@ class Enumeration:
         for schedule in self.axes["schedule"].tolist():
             fed = np.flatnonzero(_feeds(schedule, rows.pp, counts))
             values = self.axes["vpp"]
-            most = np.searchsorted(values, self.space.cuts.most_chunks // rows.pp[fed], side="right")
+            most = np.searchsorted(values, self.space.cuts.most_chunks(rows.pp[fed]), side="right")
             first = int(np.searchsorted(values, 2))
             found = (most - first).clip(0) if schedule == INTERLEAVED else np.repeat(int(1 in values), len(fed))
             starts = np.repeat(np.cumsum(found) - found, found)
@@ -139,7 +140,7 @@ class _Grower:
         import numpy as np  # noqa: PLC0415
 
         counts, values = _micro_batches(self.space, rows), self.axes["vpp"]
-        most = np.searchsorted(values, self.space.cuts.most_chunks // rows.pp, side="right")
+        most = np.searchsorted(values, self.space.cuts.most_chunks(rows.pp), side="right")
         chunks = most - np.searchsorted(values, 2)
         found = np.zeros(len(rows), dtype=np.int64)
         for schedule in self.axes["schedule"].tolist():

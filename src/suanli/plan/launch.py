@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from suanli.errors import FaultList, InputError, unknown_name
-from suanli.nouns.layout import Layout, stage_sizes
+from suanli.nouns.layout import Layout, chunk_sizes
 
 
 def _doc(doc: str, **more: Any) -> Any:
@@ -89,7 +89,7 @@ def _core_refusals(layout: Layout, job: Job) -> Iterator[Refusal]:
 
 def pipeline_text(layout: Layout, layers: int) -> str | None:
     """Megatron-core's string for stages that are not equal: `Ettttttt|(tttttttt|)*14tttttttL`; None where they are."""
-    sizes = stage_sizes(layers, layout.pp * layout.vpp)
+    sizes = chunk_sizes(layers, layout.pp, layout.vpp)
     if len(set(sizes)) == 1:
         return None
     parts = []
@@ -224,7 +224,7 @@ def _torchtitan(layout: Layout, job: Job) -> Launch:
 
 def _parts(layout: Layout, layers: int) -> list[list[str]]:
     found, start = [], 0
-    for size in stage_sizes(layers, layout.pp * layout.vpp):
+    for size in chunk_sizes(layers, layout.pp, layout.vpp):
         found.append([f"layers.{at}" for at in range(start, start + size)])
         start += size
     found[0].insert(0, "tok_embeddings")
@@ -268,7 +268,7 @@ def _deepspeed(layout: Layout, job: Job) -> Launch:
         found["activation_checkpointing"] = {"partition_activations": False}
     notes = [f"run on {layout.gpus:,} ranks"]
     if layout.pp > 1:
-        sizes = ", ".join(map(str, stage_sizes(job.layers, layout.pp)))
+        sizes = ", ".join(map(str, chunk_sizes(job.layers, layout.pp, 1)))
         notes.append(f"PipelineModule(num_stages={layout.pp}) in your code, its layers {sizes}")
     if job.experts:
         notes.append(f"MoE(ep_size={layout.ep}) in your code")

@@ -28,10 +28,9 @@ class Cuts:
     experts: tuple[int, ...] = ()
     expert_widths: tuple[int, ...] = ()
 
-    @property
-    def most_chunks(self) -> int:
-        """Stages there can be: the first and the last may hold no layer, having the embedding and the head."""
-        return self.layers + 2
+    def most_chunks(self, pp: Any) -> Any:
+        """Chunks a rank may hold: a layer each, and where that comes out even the embedding and the head as well."""
+        return self.layers // pp + ((self.layers + 2) % pp == 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +88,7 @@ def possible(space: Space, axis: str) -> tuple[Any, ...]:
         "sp": (False, True),
         "schedule": SCHEDULES,
     }
-    return fixed[axis] if axis in fixed else tuple(range(1, space.cuts.most_chunks + 1))
+    return fixed[axis] if axis in fixed else tuple(range(1, space.cuts.layers + 1))
 
 
 def reason_against(space: Space, axis: str, value: int) -> str | None:
@@ -118,7 +117,7 @@ def _tp(space: Space, value: int) -> str | None:
 
 def _pp(space: Space, value: int) -> str | None:
     layers = space.cuts.layers
-    return f"{layers:,} layers are too few for {value:,} stages" if value > space.cuts.most_chunks else None
+    return f"{layers:,} layers are fewer than {value:,} stages" if value > layers else None
 
 
 def _cp(space: Space, value: int) -> str | None:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import gcd
 from typing import Any
 
 from suanli.catalog.devices import find_device
 from suanli.catalog.fabrics import node_fabric
 from suanli.catalog.measured import source_facts
 from suanli.catalog.runs import measured_rate_per_gpu
+from suanli.errors import unknown_name
 from suanli.nouns.arch import Arch
 from suanli.nouns.layers import Experts
 from suanli.nouns.layout import Layout
@@ -27,11 +29,14 @@ _USUAL_NODES = {
 }  # fmt: skip
 # Racks of 72 whose catalogue row leaves the adapters open: 400 and 800 Gb/s a GPU (ConnectX-7 and -8), taken as usual.
 _RACK_NICS = {"gb200-nvl72": "3600GB/s", "gb300-nvl72": "7200GB/s"}
+# What the rows of Megatron-Bridge call GPUs; every H100 is in a DGX H100.
+_NODE_OF = {"H100": "h100-sxm", "B200": "b200", "B300": "b300", "GB200": "gb200", "GB300": "gb300"}
 _DTYPES = {
     "BF16": "bf16", "FP8": "fp8", "FP8-CS": "fp8", "MXFP8": "mxfp8", "FP8-MX": "mxfp8", "NVFP4": "nvfp4",
 }  # fmt: skip
 # Rows whose precision is printed as FP8-CS and whose value is that of FP8-MX (two columns of the source exchanged).
 _EXCHANGED = frozenset(f"megatron-bridge-{number:04}" for number in (269, 271, 273, 275, 281, 283))
+_FACTS = "Say there which stack, node and network its runs had."
 _CHUNKS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
 _MICRO_BATCHES = (1, 2, 4, 8, 16)
 
@@ -73,7 +78,9 @@ class Observation:
 
 def observe_step(step: MeasuredStep) -> Observation:
     """A row of measured_runs.csv."""
-    facts = source_facts()[step.source]
+    facts = source_facts().get(step.source)
+    if facts is None:
+        raise unknown_name("source", step.source, source_facts(), where="measured_sources.toml", hint=_FACTS)
     device = find_device(f"{step.gpu}-SXM").short_id
     letters = (step.hidden, step.num_layers, step.heads, step.kv_heads, step.ffn, step.vocab, step.gated, step.seq)
     given = {
@@ -89,18 +96,22 @@ def observe_step(step: MeasuredStep) -> Observation:
 
 
 def observe_run(run: PublishedRun) -> Observation | None:
-    """A pre-training row of Megatron-Bridge in published_runs.csv; None where its shape or rate is not printed."""
+    """A pre-training row of Megatron-Bridge in published_runs.csv; None where its shape, rate or dtype is not printed
+    or its GPU's usual node is not known."""
     letters, rate = letters_of(run), measured_rate_per_gpu(run)
     ours = run.group == "megatron-bridge" and run.task.startswith("pretrain")
+    dtype = "mxfp8" if run.id in _EXCHANGED else _DTYPES.get(run.precision or "")
+    device = _NODE_OF.get(run.gpu)
     if not (ours and letters and rate and run.gbs_seqs and run.gpu_count and run.tp and run.pp and run.dp):
+        return None
+    if dtype is None or device is None:
         return None
     if "w/ MTP" in run.model:  # one layer more, that predicts the token after the next
         letters = replace(letters, num_layers=letters.num_layers + 1)
-    device = find_device(f"{run.gpu}-SXM" if run.gpu == "H100" else run.gpu).short_id  # all in DGX H100
     spread = run.tp * (run.cp or 1) * run.dp
     given = {
         "tp": run.tp, "pp": run.pp, "dp": run.dp, "cp": run.cp or 1, "zero": 3 if run.zero_fsdp == "FSDP" else 1,
-        "ep": min(run.ep or 1, spread), "recompute": "none", "sp": run.tp > 1,
+        "ep": gcd(run.ep or 1, spread), "recompute": "none", "sp": run.tp > 1,
     }  # fmt: skip
     found = re.search(r"Megatron-Bridge (\d+\.\d+)", run.framework or "")  # a patch release counts as its release
     return Observation(
@@ -108,7 +119,7 @@ def observe_run(run: PublishedRun) -> Observation | None:
         family=re.split(r"[ _.]", run.model)[0] if letters.experts else run.model, arch=arch_of(letters, windows=True),
         seq=letters.seq, global_batch=run.gbs_seqs, device=device,
         layouts=tuple(_layouts(given, letters.num_layers, run.gbs_seqs, run.mbs_seqs, run.vpp)),
-        dtype="mxfp8" if run.id in _EXCHANGED else _DTYPES[run.precision or ""], stack="megatron-bridge",
+        dtype=dtype, stack="megatron-bridge",
         release=found[1] if found else "", fabric=_fabric(device, "usual", "usual"),
         step_s=run.gbs_seqs * letters.seq / run.gpu_count / rate,
     )  # fmt: skip
@@ -136,7 +147,7 @@ def _layouts(
     given: dict[str, Any], layers: int, global_batch: int, micro_batch: int | None, vpp: int | None
 ) -> Iterator[Layout]:
     """The layout as published, or every legal one where something was not."""
-    chunks: Sequence[int] = (vpp,) if vpp else _CHUNKS if given["pp"] > 1 else (1,)
+    chunks: Sequence[int] = (1,) if given["pp"] == 1 else (vpp,) if vpp else _CHUNKS
     for size in (micro_batch,) if micro_batch else _MICRO_BATCHES:
         steps, rest = divmod(global_batch, given["dp"] * size)
         for count in chunks:

@@ -7,7 +7,7 @@ from typing import Any
 
 from suanli.errors import FaultList, InputError
 from suanli.formulas.parallel import in_flight_1f1b, in_flight_interleaved, in_flight_zero_bubble, smaller
-from suanli.nouns.layout import Layout, stage_sizes
+from suanli.nouns.layout import Layout, chunk_sizes
 from suanli.plan.pieces import Parts
 
 
@@ -30,7 +30,7 @@ def stages_of(parts: Parts, layout: Layout, micro_batches: Any, tail: int = 0) -
     empty, or a schedule cannot be."""
     _check(layout, micro_batches)
     total = layout.pp * layout.vpp
-    sizes = stage_sizes(parts.num_layers, total) if total > 1 else (parts.num_layers,)
+    sizes = chunk_sizes(parts.num_layers, layout.pp, layout.vpp)
     blocks, recomputed = parts.counts(sizes), parts.counts(sizes, layout.recompute_layers)
     wide = parts.counts(sizes, since=parts.num_layers - tail)
 

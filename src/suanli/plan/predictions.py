@@ -142,10 +142,10 @@ class Judged:
 
 @cache
 def observations() -> tuple[Observation, ...]:
-    """Every published run that has a layout, a shape and a time."""
-    steps = tuple(observe_step(step) for step in measured_steps())
-    runs = tuple(found for run in published_runs() if (found := observe_run(run)) is not None)
-    return steps + runs
+    """Every published run that has a legal layout, a shape and a time."""
+    steps = [observe_step(step) for step in measured_steps()]
+    runs = [found for run in published_runs() if (found := observe_run(run)) is not None]
+    return tuple(run for run in steps + runs if run.layouts)
 
 
 def judge(chosen: PredictionSet, runs: Sequence[Observation] | None = None) -> Judged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from suanli.nouns.grid import Grid
-from suanli.nouns.layout import Layout, stage_sizes
+from suanli.nouns.layout import Layout, chunk_sizes
 from suanli.nouns.profile import Profile
 from suanli.nouns.workload import RECOMPUTE
 from suanli.plan.columns import BACKWARD, EXPERTS, MATMUL
@@ -74,7 +74,7 @@ def chunk_counts(job: Job, layout: Layout) -> list[Any]:
     import numpy as np  # noqa: PLC0415
 
     chunks = layout.pp * layout.vpp
-    held = job.parts.counts(stage_sizes(job.parts.num_layers, chunks))
+    held = job.parts.counts(chunk_sizes(job.parts.num_layers, layout.pp, layout.vpp))
     return [
         np.array([*counts, float(place == 0), float(place == chunks - 1)], dtype=float)
         for place, counts in enumerate(held)

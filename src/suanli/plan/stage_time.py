@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from suanli.nouns.grid import Grid
-from suanli.nouns.layout import SCHEDULES, stage_sizes
+from suanli.nouns.layout import SCHEDULES, chunk_sizes
 from suanli.nouns.workload import RECOMPUTE
 from suanli.plan.columns import AGAIN, COUNTS, FORWARD
 from suanli.plan.pieces import Parts
@@ -31,8 +31,7 @@ class Stages:
 
 def rank_counts(parts: Parts, pp: int, vpp: int) -> list[tuple[tuple[int, ...], int]]:
     """What the ranks of a pipeline hold: blocks of each kind, first, last; and how many ranks hold just that."""
-    sizes = stage_sizes(parts.num_layers, pp * vpp) if pp * vpp > 1 else (parts.num_layers,)
-    held = parts.counts(sizes)
+    held = parts.counts(chunk_sizes(parts.num_layers, pp, vpp))
     ranks: list[tuple[int, ...]] = []
     for rank in range(pp):
         own = [sum(each) for each in zip(*held[rank::pp], strict=True)] or [0] * len(parts.blocks)
