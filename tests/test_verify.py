@@ -185,4 +185,4 @@ def test_models_agree_to_the_last_digit(everything):
 
 
 def test_sections_are_those_asked_for():
-    assert tuple(SECTIONS) == ("articles", "runs", "models", "predictions")
+    assert tuple(SECTIONS) == ("articles", "runs", "models", "predictions", "scaling")

@@ -65,6 +65,23 @@ def test_faults(request_, messages) -> None:
         assert [fault.sentence() for fault in caught.value.faults] == messages
 
 
+@pytest.mark.parametrize("options", [{"days": "1e9"}, {"maintenance": "4h/0d"}])
+def test_what_could_never_end_is_refused(options) -> None:
+    with pytest.raises(InputError):
+        suanli.goodput(gpus=1024, failures="llama-3-405b", **BASE, **options)
+
+
+@pytest.mark.parametrize("events", [3, [], b"x"])
+def test_a_log_is_a_path(events) -> None:
+    with pytest.raises(InputError, match="not a file in --events"):
+        suanli.goodput(events=events)
+
+
+def test_saving_that_costs_nothing_is_said() -> None:
+    found = suanli.goodput(mtti="3h", restart="10min", checkpoint_save="0s")
+    assert [each.why for each in found.account if each.entry == "checkpoint"] == ["costs nothing: saved all the time"]
+
+
 def test_options_that_change_nothing_are_said() -> None:
     notes = suanli.goodput(mtti="3h", gpus_per_node=4, seed=3, **BASE).notes
     assert "--gpus-per-node changes nothing without --mtbf-node" in notes

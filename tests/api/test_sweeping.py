@@ -79,6 +79,8 @@ def test_nothing_is_added_where_nothing_was_asked() -> None:
         ("seq=1:9:1:1", f"not a sweep of lengths in --sweep; got 'seq=1:9:1:1'; expected {EXPECTED}."),
         ("seq=0,1", f"not a sweep of lengths in --sweep; got 'seq=0,1'; expected {EXPECTED}."),
         ("seq=1:1T:1", f"not a sweep of lengths in --sweep; got 'seq=1:1T:1'; expected {EXPECTED}."),
+        ("seq=1:1e30:1", "not a length in --sweep; got '1e30'; expected a whole number, at most 1,000,000,000,000."),
+        ("seq=1,2.5", "not a length in --sweep; got '2.5'; expected a whole number, at most 1,000,000,000,000."),
         ("batch=x", "not a number with a unit in --sweep; got 'x'; expected a number like 8192."),
         ("kv-len=1,2", "keys are of decoding only in --sweep; got 'kv-len=1,2'; expected --phase decode."),
     ],

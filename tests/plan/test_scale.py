@@ -279,6 +279,45 @@ def test_faults_of_requests(request_, message) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("points", [5, [1, 2], [(8, 1, 2)], object(), b"64:1,128:2", [], {}])
+def test_points_of_other_kinds_are_errors_of_ours(points) -> None:
+    with pytest.raises(InputError):
+        suanli.scale(points=points, metric="time")
+
+
+@pytest.mark.parametrize("file", [3, b"x", ["a.csv"]])
+def test_a_file_is_a_path(file) -> None:
+    with pytest.raises(InputError, match=r"not a file in FILE\.csv"):
+        suanli.scale(file)
+
+
+def test_half_a_gpu_is_none() -> None:
+    with pytest.raises(InputError, match="gpus is not possible"):
+        suanli.scale(points="64.5:1,128:2", metric="time")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"global_batch": 64}, "a file says the batch itself"),
+        ({"series": "foo"}, "the file has one series, without a name"),
+    ],
+)
+def test_options_that_a_file_does_not_take(tmp_path, options, message) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("gpus,mfu\n8,0.4\n16,0.39\n")
+    with pytest.raises(InputError, match=message):
+        suanli.scale(path, **options)
+
+
+@pytest.mark.parametrize("text", ["gpus,mfu\n64,0.4,9,9\n128,0.3\n", 'gpus,mfu\n64,0.4\n128,"0.3\n'])
+def test_a_torn_table_is_refused(tmp_path, text) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    with pytest.raises(InputError):
+        suanli.scale(path)
+
+
 def test_results_of_mfu_are_sizes() -> None:
     runs = [suanli.mfu("llama-3-8b", gpu="h100-sxm", gpus=gpus, seq=8192, tokens_per_second=rate)
             for gpus, rate in ((8, 64_000), (16, 124_000), (32, 240_000))]  # fmt: skip

@@ -78,6 +78,26 @@ def test_faults(tmp_path: Path, text: str, message: str) -> None:
     assert str(caught.value) == message.format(file=path)
 
 
+def test_dates_without_a_zone_are_utc_whatever_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    rows = read_events(written(tmp_path, HEAD + "2024-03-31T01:00,2024-03-31T03:00,training,\n"))
+    assert rows[0].seconds == 7200
+
+
+@pytest.mark.parametrize("second", ["0h,5h", "2024-01-02T00:00+00:00,2024-01-03T00:00+00:00"])
+def test_times_written_in_two_ways_are_refused(tmp_path: Path, second: str) -> None:
+    text = HEAD + f"2024-01-01,2024-01-02,training,\n{second},restart,\n"
+    with pytest.raises(InputError, match="times written in more than one way"):
+        read_events(written(tmp_path, text))
+
+
+def test_a_log_of_restarts_alone_has_no_rate(tmp_path: Path) -> None:
+    found = measure_goodput(read_events(written(tmp_path, HEAD + "0h,1h,restart,\n1h,2h,restart,\n")), 8)
+    assert (found.goodput, found.rate, found.availability) == (0, None, None)
+    assert found.mttr_s == 3600
+    assert found.reasons["rate"] == "no row but restarts: nothing was up that could fail"
+
+
 def test_every_fault_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_events(written(tmp_path, HEAD + "x,y,z,\n" * 3 + "0h,1h,training\n"))

@@ -7,6 +7,7 @@ from typing import Any
 
 from suanli.api.request import Request
 from suanli.catalog.failures import find_failures
+from suanli.errors import shown
 from suanli.nouns.goodput import FailureTable, Rate
 from suanli.nouns.result import Result
 from suanli.nouns.workload import option
@@ -155,7 +156,12 @@ def _maintenance(request: Request, text: Any) -> tuple[float, float | None]:
     spent, _, every = str(text).partition("/")
     read = [request.quantity("maintenance", part, "span") for part in (spent, every)]
     request.given["maintenance"] = text
-    if read[0] is None or not read[1]:
+    if read[0] is None or read[1] is None:
+        return 0.0, None
+    if not read[1] > 0:
+        request.fault(
+            "bad_maintenance", "no time between two of them", "maintenance", got=str(text), expected="like 4h/14d"
+        )
         return 0.0, None
     return float(read[0]), float(read[1])
 
@@ -184,6 +190,9 @@ def _measured(typed: dict[str, Any]) -> Result:
     for name in typed:
         if name not in ("events", "gpus"):
             request.fault("contradiction", "a log of events is measured, not planned", name, expected="--events alone, or with --gpus")  # noqa: E501  # fmt: skip
+    if not isinstance(typed["events"], str | Path):
+        request.fault("no_file", "not a file", "events", got=shown(typed["events"]), expected="the path of a CSV file")
+        request.check()
     path = Path(typed["events"]).expanduser()
     rows = request.attempt(lambda: read_events(path))
     request.check()

@@ -46,7 +46,7 @@ def scale(
         request.fault("contradiction" if file is not None else "missing_option", "one series of sizes is needed",
                       "points", expected="a CSV file, or --points 64:1.0,128:1.9 with --metric")  # fmt: skip
     elif file is not None:
-        found = request.attempt(lambda: read_sizes(Path(file).expanduser(), series))
+        found = request.attempt(lambda: _of_file(file, series, batch))
     else:
         found = request.attempt(lambda: _typed(points, name, metric, batch))
     if found is not None and name is not None and name not in found.shared:
@@ -74,6 +74,25 @@ def scale(
     )
 
 
+def _of_file(file: Any, series: str | None, batch: int | None) -> Series:
+    """The series of a file. A global batch is its rows' to say."""
+    if not isinstance(file, str | Path):
+        raise _fault("no_file", "not a file", "FILE.csv", shown(file), "the path of a CSV file")
+    if batch is not None:
+        raise _fault("contradiction", "a file says the batch itself", "--global-batch", f"{batch:,}",
+                     "a column global_batch; the option is for --points")  # fmt: skip
+    return read_sizes(Path(file).expanduser(), series)
+
+
+def _count(value: Any, where: str) -> int | None:
+    """A number of GPUs, None where it is none."""
+    try:
+        found = parse(str(value).strip(), "count", where)
+    except SuanliError:
+        return None
+    return int(found) if 1 <= found <= MOST_GPUS and float(found).is_integer() else None
+
+
 def _notes(projection: Sequence[Any], slope: float) -> tuple[str, ...]:
     if not projection:
         return ()
@@ -99,16 +118,18 @@ def _projected(text: Any) -> tuple[int, ...]:
     if text is None:
         return ()
     parts = text if isinstance(text, list | tuple) else str(text).split(",")
-    found = tuple(int(parse(str(part).strip(), "count", "--project")) for part in parts)
-    if not found or len(found) > MOST_PROJECTED or not all(1 <= each <= MOST_GPUS for each in found):
+    found = [_count(part, "--project") for part in parts]
+    if not found or len(found) > MOST_PROJECTED or None in found:
         raise _fault("bad_project", "not numbers of GPUs", "--project", shown(text), "like 8192,16384")
-    return found
+    return tuple(each for each in found if each is not None)
 
 
 def _typed(points: Any, name: str | None, metric: str | None, batch: int | None) -> Series:
     """Typed points, or results of `mfu`, as a series. Raises InputError with every fault."""
     faults = FaultList(InputError)
-    if not isinstance(points, str | Mapping) and all(getattr(each, "kind", "") == "mfu" for each in points):
+    if not isinstance(points, str | Mapping | Sequence):
+        raise _fault("bad_points", "not points", "--points", shown(points), _POINTS)
+    if not isinstance(points, str | Mapping) and points and all(getattr(each, "kind", "") == "mfu" for each in points):
         return _of_runs(points)
     if name is None:
         if metric is None:
@@ -119,12 +140,9 @@ def _typed(points: Any, name: str | None, metric: str | None, batch: int | None)
     pairs = points.items() if isinstance(points, Mapping) else _pairs(points)
     sizes = []
     for gpus, value in pairs:
-        try:
-            count = int(parse(str(gpus).strip(), "count", "--points"))
-        except SuanliError:
-            count = 0
+        count = _count(gpus, "--points")
         figure = read_figure(name, str(value).strip(), "--points", faults)
-        if not 1 <= count <= MOST_GPUS:
+        if count is None:
             faults.add(code="bad_gpus", message="gpus is not possible", where="--points", got=shown(gpus),
                        expected="a whole number, 1 or more")  # fmt: skip
         elif figure is not None:
@@ -133,9 +151,16 @@ def _typed(points: Any, name: str | None, metric: str | None, batch: int | None)
     return Series(name="--points", sizes=tuple(sorted(sizes, key=lambda size: size.gpus)))
 
 
+_POINTS = "text like 64:1.0,128:1.9, a mapping of GPUs to figures, pairs, or results of suanli.mfu"
+
+
 def _pairs(points: Any) -> list[tuple[Any, Any]]:
+    """GPUs and figures as given. Raises InputError for what is no pairs."""
     if not isinstance(points, str):
-        return [tuple(each) for each in points]
+        pairs = [each if isinstance(each, tuple | list) else (each,) for each in points]
+        if any(len(each) != 2 for each in pairs):
+            raise _fault("bad_points", "not pairs of GPUs and figures", "--points", shown(points), _POINTS)
+        return [(each[0], each[1]) for each in pairs]
     split = [part.partition(":") for part in points.split(",") if part.strip()]
     return [(gpus, value) for gpus, _, value in split]
 

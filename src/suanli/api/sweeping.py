@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from suanli.api.request import Request
-from suanli.errors import nearest_names, shown
+from suanli.errors import Fault, InputError, nearest_names, shown
 from suanli.nouns.arch import Arch
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count
@@ -41,7 +41,7 @@ def read_sweep(request: Request, text: Any, phase: Any) -> Sweep | None:
     read = request.attempt(lambda: _values(values))
     if read is None:
         return None
-    if not 1 <= len(read) <= MOST_POINTS or min(read) < 1 or max(read) > MAX_LENGTH:
+    if not 1 <= len(read) <= MOST_POINTS or min(read) < 1:
         request.fault("bad_sweep", "not a sweep of lengths", "sweep", got=shown(text), expected=_EXPECTED)
         return None
     return axis, read
@@ -57,7 +57,15 @@ def _values(text: str) -> range | tuple[int, ...]:
 
 
 def _length(text: str) -> int:
-    return int(parse(text, "length", "--sweep"))
+    found = parse(text, "length", "--sweep")
+    if not float(found).is_integer() or found > MAX_LENGTH:
+        raise InputError(
+            Fault(
+                code="bad_sweep", message="not a length", where="--sweep", got=shown(text),
+                expected=f"a whole number, at most {MAX_LENGTH:,}",
+            )
+        )  # fmt: skip
+    return int(found)
 
 
 def with_polynomials(

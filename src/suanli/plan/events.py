@@ -11,6 +11,7 @@ from suanli.readers.events import DOWN, KINDS, USEFUL, Event
 from suanli.units import HOUR
 
 NOTHING_FAILED = "nothing failed: no row of kind restart"
+NEVER_UP = "no row but restarts: nothing was up that could fail"
 UNEXPLAINED = "no row covers it"
 
 
@@ -24,15 +25,22 @@ def measure_goodput(events: Sequence[Event], gpus: int | None) -> MeasuredGoodpu
     entries += [(kind, seconds, KINDS[kind]) for kind, seconds in spent.items() if seconds and kind != USEFUL]
     entries.append(("unexplained", wall - sum(spent.values()), UNEXPLAINED))
     account = tuple(Loss(entry=name, fraction=seconds / wall, why=why) for name, seconds, why in entries)
-    rate = counted_rate(len(down), up_s / HOUR * (gpus or 1), gpus or 1, "restarts of the log") if down else None
+    counted = bool(down) and up_s > 0
+    rate = counted_rate(len(down), up_s / HOUR * (gpus or 1), gpus or 1, "restarts of the log") if counted else None
     mttr = spent[DOWN] / len(down) if down else None
     return MeasuredGoodput(
         gpus=gpus, wall_s=wall, goodput=spent[USEFUL] / wall,
         loss={entry.entry: entry.fraction for entry in account[1:]}, account=account, causes=_causes(down, wall),
         interrupts=len(down), rate=rate, mttr_s=mttr,
         availability=reliability.availability(rate.mtti_s, mttr) if rate and mttr is not None else None,
-        reasons={} if down else dict.fromkeys(("rate", "mttr_s", "availability"), NOTHING_FAILED),
+        reasons=_reasons(bool(down), counted),
     )  # fmt: skip
+
+
+def _reasons(failed: bool, counted: bool) -> dict[str, str]:
+    if not failed:
+        return dict.fromkeys(("rate", "mttr_s", "availability"), NOTHING_FAILED)
+    return {} if counted else dict.fromkeys(("rate", "availability"), NEVER_UP)
 
 
 def _causes(down: Sequence[Event], wall: float) -> tuple[CauseTime, ...]:

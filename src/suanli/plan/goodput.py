@@ -10,7 +10,7 @@ from typing import Any
 from suanli.errors import FaultList, InputError, nearest_names, shown
 from suanli.formulas import reliability
 from suanli.nouns.goodput import Cause, Finish, Goodput, Interval, Lever, Loss, Rate
-from suanli.plan.simulate import percentiles
+from suanli.plan.simulate import FEWEST_RUNS, MOST_FAILURES, percentiles, runs_within
 from suanli.units import HOUR, format_seconds
 
 BLOCKING, ASYNC = "blocking", "async"
@@ -198,7 +198,7 @@ def wall_account(at: Reliability, interval_s: float | None) -> tuple[Loss, ...]:
     slowed = tau * at.straggling
     entries = (
         ("useful", (tau - slowed) * part, "work that stays"),
-        ("checkpoint", cost * part, f"{format_seconds(cost)} every {format_seconds(tau)} of work"),
+        ("checkpoint", cost * part, _how_often(cost, interval_s)),
         ("replay", (working - tau - cost) * part + share(at.lag_s), "work lost since the last checkpoint"),
         ("restart", share(at.mttr_s - at.wait_s), f"{format_seconds(at.mttr_s - at.wait_s)} an interrupt"),
         ("spare wait", share(at.wait_s), "all spare nodes away for repair"),
@@ -207,6 +207,12 @@ def wall_account(at: Reliability, interval_s: float | None) -> tuple[Loss, ...]:
     )
     kept = (entry for entry in entries if entry[1] or entry[0] in ("useful", "checkpoint", "replay", "restart"))
     return tuple(Loss(entry=name, fraction=value, why=why) for name, value, why in kept)
+
+
+def _how_often(cost: float, interval_s: float | None) -> str:
+    if interval_s is None:
+        return "costs nothing: saved all the time"
+    return f"{format_seconds(cost)} every {format_seconds(interval_s)} of work"
 
 
 def _never_done(at: Reliability, tau: float) -> InputError:
@@ -242,6 +248,12 @@ def _lever(name: str, at: Reliability, changes: Mapping[str, Any], now: float) -
 
 def _finish(at: Reliability, interval_s: float | None, work_s: float, goodput: float, runs: int, seed: int) -> Finish:
     tau = SHORTEST_S if interval_s is None else interval_s
+    if runs_within(work_s / goodput, at.rate.mtti_s) < FEWEST_RUNS:
+        faults = FaultList(InputError)
+        faults.add(code="bad_days", message="too many failures to simulate", where="--days",
+                   got=f"{work_s / goodput / at.rate.mtti_s:,.3g} expected in a run",
+                   expected=f"at most {MOST_FAILURES // FEWEST_RUNS:,}")  # fmt: skip
+        faults.raise_if_any()
     return percentiles(
         work_s / (1 - at.straggling), tau, mtti_s=at.rate.mtti_s, cost_s=at.cost_s, restart_s=at.mttr_s,
         lag_s=at.lag_s, up=at.up, expected_s=work_s / goodput, work_s=work_s, runs=runs, seed=seed,

@@ -13,7 +13,13 @@ from suanli.nouns.goodput import Finish
 from suanli.units import DAY
 
 PERCENTILES = (5, 25, 50, 75, 90, 95, 99)
+FEWEST_RUNS = 50
 MOST_FAILURES = 20_000_000  # of all runs together: about half a minute
+
+
+def runs_within(expected_s: float, mtti_s: float) -> int:
+    """How many runs of that length can be simulated in reasonable time."""
+    return int(MOST_FAILURES * mtti_s / max(expected_s, mtti_s))
 
 
 def percentiles(
@@ -24,7 +30,7 @@ def percentiles(
 
     An asynchronous checkpoint can be restarted from `lag_s` after its interval; `up` is the part outside maintenance.
     """
-    runs = max(50, min(runs, int(MOST_FAILURES * mtti_s / max(expected_s, mtti_s))))
+    runs = max(FEWEST_RUNS, min(runs, runs_within(expected_s, mtti_s)))
     draw = random.Random(seed)
     days = sorted(_one(draw, needed_s, interval_s, mtti_s, cost_s, restart_s, lag_s) / up / DAY for _ in range(runs))
     return Finish(

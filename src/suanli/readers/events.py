@@ -6,12 +6,13 @@ Columns `start`, `end`, `kind` and, if wanted, `cause`. Times are ISO 8601, or l
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -81,29 +82,36 @@ def _rows(text: str, where: str, faults: FaultList) -> Iterator[Event]:
         return
     table.fieldnames = names
     count = 0
+    kinds: dict[str, int] = {}  # ways times are written, with a line that does
     for row in table:
         count += 1
         if count > MOST_EVENTS:
             faults.add(code="too_large", message="too many events", where=where, expected=f"at most {MOST_EVENTS:,}")
             return
         if len(faults.faults) < MOST_FAULTS:
-            event = _event(row, where, table.line_num, faults)
+            event = _event(row, where, table.line_num, kinds, faults)
             if event is not None:
                 yield event
+    if len(kinds) > 1:
+        got = " and ".join(f"{kind} (line {line})" for kind, line in kinds.items())
+        faults.add(code="mixed_times", message="times written in more than one way", where=where, got=got,
+                   expected="dates with a zone, dates without one, or lengths")  # fmt: skip
     if not count:
         faults.add(code="empty", message="no events", where=where, expected="a line for each span of time")
 
 
-def _event(row: dict[str, str | None], where: str, line: int, faults: FaultList) -> Event | None:
+def _event(row: dict[str, str | None], where: str, line: int, kinds: dict[str, int], faults: FaultList) -> Event | None:
     place = f"{where}, line {line}"
-    start, end = (_time(row[name], place, name, faults) for name in ("start", "end"))
+    times = [_time(row[name], place, name, faults) for name in ("start", "end")]
     kind = (row["kind"] or "").strip().lower()
     if kind not in KINDS:
         faults.add(code="unknown_kind", message=f"unknown kind {shown(kind)}", where=place,
                    expected="one of " + ", ".join(KINDS), nearest=nearest_names(kind, KINDS))  # fmt: skip
         return None
-    if start is None or end is None:
+    if times[0] is None or times[1] is None:
         return None
+    (how, start), (how_end, end) = times  # type: ignore[misc]
+    kinds.update(dict.fromkeys((how, how_end), line))
     if end <= start:
         faults.add(code="bad_span", message="ends before it starts", where=place, got=f"{row['start']} to {row['end']}",
                    expected="an end after the start")  # fmt: skip
@@ -111,19 +119,18 @@ def _event(row: dict[str, str | None], where: str, line: int, faults: FaultList)
     return Event(start, end, kind, (row.get("cause") or "").strip(), line)
 
 
-def _time(text: str | None, where: str, name: str, faults: FaultList) -> float | None:
-    """Seconds: since 1970 for dates, since the start for lengths."""
+def _time(text: str | None, where: str, name: str, faults: FaultList) -> tuple[str, float] | None:
+    """Kind and seconds: since 1970 for dates (without a zone they are UTC), since the start for lengths."""
     text = (text or "").strip()
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        pass
-    try:
+    with contextlib.suppress(ValueError, OverflowError):
+        date = datetime.fromisoformat(text)
+        if date.tzinfo is None:
+            return "a date without a zone", date.replace(tzinfo=UTC).timestamp()
+        return "a date with a zone", date.timestamp()
+    with contextlib.suppress(SuanliError):
         seconds = float(parse(text, "span", name))
         if math.isfinite(seconds):
-            return seconds
-    except SuanliError:
-        pass
+            return "a length", seconds
     faults.add(code="bad_time", message=f"{name} is no time", where=where, got=shown(text),
                expected="2024-07-01T12:00 or a length with its unit, 3.5h")  # fmt: skip
     return None

@@ -33,7 +33,7 @@ def read_sizes(path: Path, series: str | None = None) -> Series:
     """The series of a CSV file. Raises InputError with every fault (the first twenty)."""
     text, where, faults = files.read_table_text(path), str(path), FaultList(InputError)
     try:
-        rows = list(csv.DictReader(io.StringIO(text)))
+        rows = list(csv.DictReader(io.StringIO(text), strict=True))
     except csv.Error:
         faults.add(code="not_csv", message="not a CSV table", where=where, expected=_NEEDED)
         rows = []
@@ -43,6 +43,11 @@ def read_sizes(path: Path, series: str | None = None) -> Series:
     if len(rows) > MOST_ROWS:
         faults.add(code="too_large", message="too many rows", where=where, got=f"{len(rows):,}",
                    expected=f"at most {MOST_ROWS:,}")  # fmt: skip
+        faults.raise_if_any()
+    longer = [line for line, row in enumerate(rows, 2) if None in row]
+    if longer:
+        faults.add(code="not_csv", message="a row has more cells than there are columns",
+                   where=f"{where}, line {longer[0]}", expected=_NEEDED)  # fmt: skip
         faults.raise_if_any()
     plain = [{str(key).strip().lower(): (value or "") for key, value in row.items() if key} for row in rows]
     chosen, name = _one_series(plain, series, where)
@@ -74,6 +79,11 @@ def _one_series(
     """Rows with their line numbers, and the series' name. Raises UnknownNameError where one has to be chosen."""
     numbered = list(enumerate(rows, 2))
     column = next((name for name in NAMES if name in rows[0]), None)
+    if column is None and series is not None:
+        faults = FaultList(InputError)
+        faults.add(code="missing_column", message="the file has one series, without a name", where="--series",
+                   got=shown(series), expected="a column series, or no --series")  # fmt: skip
+        faults.raise_if_any()
     names = list(dict.fromkeys(row[column].strip() for row in rows)) if column else []
     if column is None or (len(names) == 1 and series is None):
         return numbered, names[0] if names else ""

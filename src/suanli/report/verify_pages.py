@@ -88,6 +88,8 @@ def _scaling(found: Verification) -> list[Block]:
     )  # fmt: skip
     columns = ("series", "n", "median |error|", "nine of ten below", "the last rate stays", "inside 90 %", "worst",
                "its error")  # fmt: skip
+    if not rows:
+        return []
     title = "Scaling: the largest size of each series, projected from its smaller ones (nothing of it is fitted)"
     return [Table(title, columns, rows, (False, True, True, True, True, True, False, True))]
 
