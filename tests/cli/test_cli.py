@@ -153,8 +153,8 @@ def test_help_of_every_verb_tells_an_example() -> None:
 SURFACE = {
     "count": "seq batch phase kv-len image dtype kv-dtype optimizer recompute convention by trainable params "
     "input trace strict symbolic sweep",
-    "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit json output",
-        "mfu": "gpu gpus seq step-time global-batch tokens-per-second tflops-per-gpu dtype peak recompute convention "
+    "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit",
+    "mfu": "gpu gpus seq step-time global-batch tokens-per-second tflops-per-gpu dtype peak recompute convention "
     "memory-used image",
     "train": "tokens gpu gpus deadline params seq global-batch mfu hfu tflops-per-gpu recompute convention dtype "
     "goodput price power pue carbon",
