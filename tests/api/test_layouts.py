@@ -108,3 +108,12 @@ def test_the_planner_comes_with_the_first_layout():
         " and name.split('.')[2] in ('layout', 'search', 'memory_grid', 'time_grid', 'launch')])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_one_node_needs_no_adapters_and_two_name_the_option():
+    """The catalogue knows no adapters of the node of mi300x: one node is laid out, two say what to give."""
+    asked = {"gpu": "mi300x", "global_batch": 64, "seq": 4096, "top": 1, "fabric": "8x450GB/s"}
+    found = suanli.layout("llama-3.1-8b", gpus=8, **asked).layouts[0]
+    assert found.gpus == 8
+    with pytest.raises(InputError, match="a group leaves its node, .* in --fabric"):
+        suanli.layout("llama-3.1-8b", gpus=16, **asked)
