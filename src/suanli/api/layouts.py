@@ -34,9 +34,11 @@ from suanli.nouns.workload import Workload
 from suanli.plan.launch import TOOLS
 from suanli.plan.layout import FLASH_KEEPS_NO_SCORES, Progress, Question
 from suanli.plan.layout import layout as plan_layout
+from suanli.plan.refine import MOST_PLAYED
 from suanli.units import GIGA, parse
 
 _THOUSANDS = re.compile(r"\d{1,2}(,\d{3})+")  # 16,384 is one number; 512,1024 and 128,256 are two
+MOST_SHOWN = 1000  # layouts of a ranking; several times as many are played out
 DEFAULT_STACK = "megatron-core"
 # Training dtypes and the catalogue's peak that a utilisation in them is of.
 PEAK_OF = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
@@ -68,7 +70,7 @@ def plan_layouts(
     counts = read_gpus(request, gpus)
     batch = _needed(request, "global_batch", global_batch, "--global-batch 2048, sequences of a step")
     word = _dtype(request, dtype)
-    most = request.whole("top", top, 5, low=1)
+    most = _top(request, top)
     limit = request.quantity("memory_limit", memory_limit, "memory")
     if pin is not None:
         request.given["pin"] = pin if isinstance(pin, str) else dict(pin)
@@ -140,6 +142,15 @@ def _machine(request: Request, arch: Arch, device: Device, fabric: str | None, d
         what = f"no {dtype} products were measured on {device.short_id}"
         request.fault("unknown_dtype", what, "dtype", got=dtype, expected=f"one of {known}")
     return links, curves, peak
+
+
+def _top(request: Request, top: Any) -> int | None:
+    found = request.whole("top", top, 5, low=1)
+    if found is not None and found > MOST_SHOWN:
+        request.fault("bad_top", "so many layouts are not listed", "top", got=shown(top),
+                      expected=f"1 to {MOST_SHOWN:,}")  # fmt: skip
+        return None
+    return found
 
 
 def _needed(request: Request, name: str, value: Any, example: str) -> int | None:
@@ -250,5 +261,7 @@ def _notes(question: Question, plan: Any, bill: str) -> tuple[str, ...]:
     if question.curves.extrapolated:
         found.append(f"kernels: those of {question.curves.extrapolated}: {question.curves.note}")
     found += [f"beyond the runs the profile was fitted to: {each}" for each in plan.extrapolates]
+    if any(each.played_step_time_s is None for each in plan.layouts):
+        found.append(f"played out: not where micro-batches × stages are above {MOST_PLAYED:,}; the closed form stands")
     limit = question.limit_bytes / GIGA
     return (*found, f"memory limit {limit:,.4g} GB a GPU")

@@ -27,7 +27,7 @@ from suanli.plan.pins import Pins, read_pins
 from suanli.plan.planned import model_of
 from suanli.plan.predict import estimate, step_times
 from suanli.plan.pricing import Books, Prices
-from suanli.plan.refine import played_step
+from suanli.plan.refine import played_step, too_long_to_play
 from suanli.plan.search import Found, Timed, search
 from suanli.plan.step_time import Job, features
 
@@ -240,16 +240,19 @@ def as_layout(planned: PlannedLayout) -> Layout:
 
 
 def _refined(question: Question, best: Timed) -> tuple[PlannedLayout, ...]:
-    """The best with their pipelines played out, fastest first by that."""
+    """The best with their pipelines played out, fastest first by that; by the closed form where that is too long."""
     profile = question.profile.at(*question.labels)
-    played = []
+    ranked = []
     for place in range(len(best)):
         found = best.grid.at(place)
-        seconds, _ = played_step(question.job, profile, found, question.global_batch)
-        played.append((seconds, float(best.fullest_bytes[place]), place, found))
+        played = None
+        if not too_long_to_play(found, question.global_batch):
+            played, _ = played_step(question.job, profile, found, question.global_batch)
+        seconds = float(best.step_s[place]) if played is None else played
+        ranked.append((seconds, float(best.fullest_bytes[place]), place, found, played))
     return tuple(
-        replace(_one(question, found)[0], played_step_time_s=seconds)
-        for seconds, _, _, found in sorted(played, key=lambda each: each[:3])[: question.top]
+        replace(_one(question, found)[0], played_step_time_s=played)
+        for *_, found, played in sorted(ranked, key=lambda each: each[:3])[: question.top]
     )
 
 
