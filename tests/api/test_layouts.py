@@ -134,3 +134,13 @@ def test_a_ranking_has_an_end():
         InputError, match=r"so many layouts are not listed in --top; got 100000000; expected 1 to 1,000"
     ):
         suanli.layout("llama-3.1-8b", **SMALL, top=100_000_000)
+
+
+CARELESS = [({"gpus": []}, "--gpus"), ({"gpus": ()}, "--gpus"), ({"pin": 5}, "--pin"), ({"pin": [1, 2]}, "--pin"),
+            ({"pin": {"sp": [1]}}, "--pin")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "where"), CARELESS, ids=[str(each[0]) for each in CARELESS])
+def test_values_of_python_that_cannot_be_are_input_errors(given, where):
+    with pytest.raises(InputError, match=where):
+        suanli.layout("llama-3.1-8b", **{**SMALL, **given})

@@ -73,7 +73,7 @@ def plan_layouts(
     most = _top(request, top)
     limit = request.quantity("memory_limit", memory_limit, "memory")
     if pin is not None:
-        request.given["pin"] = pin if isinstance(pin, str) else dict(pin)
+        request.given["pin"] = dict(pin) if isinstance(pin, Mapping) else pin
     tool = _tool(request, emit)
     workload = read_workload(request, arch, {"seq": seq}, {"phase": "train", "batch": batch, "dtype": word})
     name = request.word("stack", stack, DEFAULT_STACK)
@@ -167,6 +167,8 @@ def read_gpus(request: Request, gpus: Any) -> tuple[int, ...]:
         return ()
     parts = gpus.split(",") if isinstance(gpus, str) and not _THOUSANDS.fullmatch(gpus.strip()) else gpus
     parts = parts if isinstance(parts, list | tuple) else [parts]
+    if not parts:
+        request.fault("bad_gpus", "no number of GPUs", "gpus", got=shown(gpus), expected="one, or several: 512,1024")
     found = [request.whole("gpus", part, low=1) for part in parts]
     request.given["gpus"] = gpus
     return tuple(sorted({each for each in found if each is not None}))
