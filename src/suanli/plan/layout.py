@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from suanli.nouns.arch import Arch
+from suanli.nouns.arch import SAMPLE, Arch
 from suanli.nouns.grid import Grid
+from suanli.nouns.layers import Attention, Scan
 from suanli.nouns.layout import Layout
 from suanli.nouns.measures import Peak
 from suanli.nouns.plans import Counts, Difference, FrontPoint, Lever, PlannedLayout
@@ -330,8 +331,12 @@ def _fastest(question: Question, space: Space, own: str | Mapping[str, Any]) -> 
 
 def _launch_job(question: Question) -> LaunchJob:
     space = question.space
+    inside = [placed for placed in question.arch.leaves() if placed.in_block]
+    masks = {placed.layer.mask for placed in inside if isinstance(placed.layer, Attention)}
     return LaunchJob(
         model=question.arch.name, layers=space.cuts.layers, seq=question.workload.seq,
         global_batch=question.global_batch, dtype=question.workload.dtype, experts=bool(space.cuts.experts),
-        per_node=question.fabric.gpus_per_node,
+        per_node=question.fabric.gpus_per_node, masked=masks <= {"causal"},
+        stacks=tuple(dict.fromkeys(placed.stream for placed in inside if placed.stream != SAMPLE)),
+        scans=tuple(sorted({placed.layer.rule for placed in inside if isinstance(placed.layer, Scan)})),
     )  # fmt: skip
