@@ -6,6 +6,7 @@ import pytest
 
 import suanli
 from suanli.api.forecasts import MOST_GPUS, sizes
+from suanli.errors import InputError
 
 pytest.importorskip("numpy")
 RUN = {"tokens": "1T", "gpu": "h100-sxm", "seq": 4096}
@@ -66,16 +67,48 @@ def test_without_a_batch_it_is_the_median_as_before():
     assert any("median of" in note for note in found.notes)
 
 
-def test_where_it_cannot_predict_it_says_why_and_takes_the_median():
-    found = suanli.train("llama-3.1-405b", **RUN, gpus=8, global_batch=512)
+@pytest.mark.parametrize("device", ["h100-64gb-96gb-sxm", "h100-pcie", "tpu7x"])
+def test_where_the_planner_lacks_something_it_says_what_and_takes_the_median(device):
+    found = suanli.train("llama-3.1-8b", tokens="1T", gpu=device, seq=4096, gpus=64, global_batch=512)
     assert (found.layout, found.mfu_interval) == (None, None)
-    assert any(note.startswith("no prediction: no layout fits the memory") for note in found.notes)
+    assert any(note.startswith("no prediction: ") and device in note for note in found.notes)
     assert any("median of" in note for note in found.notes)
+    assert not any("--global-batch changes nothing" in note for note in found.notes)
 
 
-def test_a_deadline_nobody_meets():
-    found = suanli.train("llama-3.1-8b", **RUN, deadline="1h", global_batch=8)
-    assert any("no number of GPUs meets the deadline at this batch" in note for note in found.notes)
+def test_where_there_is_no_median_either_both_reasons_are_said():
+    with pytest.raises(InputError) as caught:
+        suanli.train("llama-3.1-8b", tokens="1T", gpu="mi300x", seq=4096, gpus=64, global_batch=512)
+    said = str(caught.value)
+    assert said.startswith("no bf16 training run on mi300x is published")
+    assert "no prediction: a group leaves its node, and the adapters of mi300x-platform" in said
+
+
+def test_one_node_of_unknown_adapters_is_predicted():
+    assert suanli.train("llama-3.1-8b", tokens="1T", gpu="mi300x", seq=4096, gpus=8, global_batch=64).layout
+
+
+CANNOT_BE = [
+    ("llama-3.1-405b", {"gpus": 8, "global_batch": 512}, r"^no layout fits the memory in --memory-limit; "),
+    ("llama-3.1-8b", {"gpus": 37, "global_batch": 5}, r"^no layout is legal in --gpus; "),
+    (
+        "llama-3.1-8b", {"deadline": "1h", "global_batch": 8},
+        r"^no number of GPUs meets the deadline at this batch in --deadline; got 30,517,578 steps of 8 sequences in "
+        r"60.00 min; expected a later deadline, or a larger --global-batch\.$",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "asked", "message"), CANNOT_BE, ids=["memory", "layout", "deadline"])
+def test_a_run_that_cannot_be_is_an_error(model, asked, message):
+    with pytest.raises(InputError, match=message) as caught:
+        suanli.train(model, **RUN, **asked)
+    assert caught.value.exit_code == 2
+
+
+def test_a_batch_beside_a_given_utilisation_changes_nothing():
+    notes = suanli.train("llama-3.1-8b", **RUN, gpus=64, global_batch=512, mfu=0.4).notes
+    assert any("--global-batch changes nothing" in note for note in notes)
 
 
 def test_numbers_machines_come_in():

@@ -108,3 +108,39 @@ def test_the_planner_comes_with_the_first_layout():
         " and name.split('.')[2] in ('layout', 'search', 'memory_grid', 'time_grid', 'launch')])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_one_node_needs_no_adapters_and_two_name_the_option():
+    """The catalogue knows no adapters of the node of mi300x: one node is laid out, two say what to give."""
+    asked = {"gpu": "mi300x", "global_batch": 64, "seq": 4096, "top": 1, "fabric": "8x450GB/s"}
+    found = suanli.layout("llama-3.1-8b", gpus=8, **asked).layouts[0]
+    assert found.gpus == 8
+    with pytest.raises(InputError, match=r"a group leaves its node, .* in --fabric"):
+        suanli.layout("llama-3.1-8b", gpus=16, **asked)
+
+
+def test_a_huge_batch_is_answered_by_the_closed_form():
+    found = suanli.layout("llama-3.1-8b", **{**SMALL, "global_batch": 10**9, "top": 2, "pin": "cp=1,pp=2"})
+    assert [each.played_step_time_s for each in found.layouts] == [None, None]
+    assert found.layouts[0].step_time_s < found.layouts[1].step_time_s
+    assert "played out: not where micro-batches × stages are above 10,000; the closed form stands" in found.notes
+    usual = suanli.layout("llama-3.1-8b", **SMALL)
+    assert all(each.played_step_time_s for each in usual.layouts)
+    assert not any(note.startswith("played out") for note in usual.notes)
+
+
+def test_a_ranking_has_an_end():
+    with pytest.raises(
+        InputError, match=r"so many layouts are not listed in --top; got 100000000; expected 1 to 1,000"
+    ):
+        suanli.layout("llama-3.1-8b", **SMALL, top=100_000_000)
+
+
+CARELESS = [({"gpus": []}, "--gpus"), ({"gpus": ()}, "--gpus"), ({"pin": 5}, "--pin"), ({"pin": [1, 2]}, "--pin"),
+            ({"pin": {"sp": [1]}}, "--pin")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "where"), CARELESS, ids=[str(each[0]) for each in CARELESS])
+def test_values_of_python_that_cannot_be_are_input_errors(given, where):
+    with pytest.raises(InputError, match=where):
+        suanli.layout("llama-3.1-8b", **{**SMALL, **given})

@@ -275,7 +275,7 @@ MESSAGES: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: find_curves("gb200").collective_s("all_reduce", 1, 144, node_fabric("gb200-nvl72")),
         r"^a group leaves its node, and the adapters of gb200-nvl72, infiniband are not known in "
-        r"fabric.nics_bytes_per_s\. Give the rate of all adapters of a node, one direction, like 400GB/s\.$",
+        r"--fabric\. Give the rate of all adapters of a node, one direction, like 8x450GB/s\+400GB/s\.$",
     ),
 ]
 

@@ -89,3 +89,11 @@ def test_sends_between_stages(layout: Layout, scatters: bool, size: int, near: i
 
 def test_without_a_pipeline_nothing_is_sent() -> None:
     assert send_time(job(), Grid.of([Layout(dp=4)]), 64) == 0
+
+
+@pytest.mark.parametrize("layout", [Layout(dp=8), Layout(tp=8), Layout(tp=2, dp=4), Layout(tp=2, pp=2, dp=2)])
+def test_a_full_node_asks_for_no_adapters(layout: Layout) -> None:
+    at = job()
+    send_time(at, Grid.of([layout]), 64)
+    ((_, _, ranks, near),) = at.curves.asked
+    assert ranks == near == 2

@@ -190,3 +190,40 @@ def test_an_unknown_tool():
 def test_every_tool_takes_plain_data_parallelism(tool):
     found = launch(tool, Layout(dp=8, zero=3), GPT)
     assert (found.tool, bool(found.version), bool(found.text)) == (tool, True, True)
+
+
+T5 = Job(model="t5-base", layers=24, seq=512, global_batch=64, stacks=("encoder", "tokens"), masked=False)
+
+
+@pytest.mark.parametrize(("tool", "layout"), [("megatron", Layout()), ("torchtitan", Layout()),
+                                              ("deepspeed", Layout(pp=2))])  # fmt: skip
+def test_several_stacks_of_blocks_are_refused(tool, layout):
+    with pytest.raises(InputError) as caught:
+        launch(tool, layout, T5)
+    assert str(caught.value) == (
+        f"{tool} cannot express blocks over several streams (encoder, tokens) in --emit; got {tool} lays out one stack "
+        "of blocks; t5-base has 2; expected no --emit: the layout's degrees by hand in a program for this model."
+    )
+
+
+@pytest.mark.parametrize("tool", ["deepspeed", "nemo"])
+def test_what_wraps_any_model_takes_several_stacks(tool):
+    assert launch(tool, Layout(dp=8), T5).text
+
+
+# what the model has → how the line that names another program begins
+PROGRAMS = [
+    ({}, None),
+    ({"scans": ("selective",)}, "not for pretrain_gpt.py, which has no state spaces: pretrain_hybrid.py"),
+    ({"scans": ("ssd",)}, "not for pretrain_gpt.py, which has no state spaces: pretrain_hybrid.py"),
+    ({"scans": ("decay",)}, "not for pretrain_gpt.py as it is, which lacks running states by the rule decay"),
+    ({"masked": False}, "not for pretrain_gpt.py, whose attention is causal: pretrain_bert.py"),
+]
+
+
+@pytest.mark.parametrize(("has", "begins"), PROGRAMS, ids=[str(each[0]) for each in PROGRAMS])
+def test_another_program_is_named_where_pretrain_gpt_cannot(has, begins):
+    job = Job(model="m", layers=4, seq=128, global_batch=8, **has)
+    found = [note for note in launch("megatron", Layout(dp=8), job).notes if "pretrain_gpt" in note]
+    assert len(found) == (begins is not None)
+    assert all(note.startswith(begins) for note in found)

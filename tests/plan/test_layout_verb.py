@@ -203,3 +203,21 @@ def test_emit_is_the_first_layout(plan):
     assert isinstance(best, Layout)
     assert f"--tensor-model-parallel-size {best.tp}" in found.emit.text
     assert f"--micro-batch-size {best.micro_batch}" in found.emit.text
+
+
+# model → what is said of pretrain_gpt.py, from its tree
+EMITTED = [("mamba-370m", "no state spaces"), ("bert-large", "attention is causal: pretrain_bert.py"),
+           ("llama-3.1-8b", None)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "said"), EMITTED)
+def test_emit_knows_what_the_model_is(model, said):
+    found = suanli.layout(model, gpu="h100-sxm", gpus=8, global_batch=64, seq=448, pin="pp=1", emit="megatron")
+    notes = [note for note in found.emit.notes if "pretrain_gpt.py" in note]
+    assert [said in note for note in notes] == ([True] if said else [])
+
+
+@pytest.mark.parametrize("model", ["t5-base", "whisper-large-v3", "clip-vit-large-patch14"])
+def test_emit_refuses_several_stacks(model):
+    with pytest.raises(InputError, match="megatron cannot express blocks over several streams"):
+        suanli.layout(model, gpu="h100-sxm", gpus=8, global_batch=64, seq=77, pin="pp=1", emit="megatron")

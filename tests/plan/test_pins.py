@@ -92,3 +92,25 @@ def test_pins_a_mixture_cannot_have(given, why):
 def test_careless_pins_are_refused_in_words(given):
     with pytest.raises(InputError):
         read_pins(given, SPACE)
+
+
+NOT_PINS = [
+    (5, "pins cannot be read in --pin; got 5; expected a text like tp=8,pp=1..16, or a mapping of names to values."),
+    (
+        [1, 2],
+        "pins cannot be read in --pin; got [1, 2]; expected a text like tp=8,pp=1..16, or a mapping of names to "
+        "values.",
+    ),
+    ({"sp": [1]}, "sp cannot be read in --pin; got 1; expected yes or no."),
+    ({"sp": 0}, "sp cannot be read in --pin; got 0; expected yes or no."),
+    ({"sp": []}, "sp has no value in --pin sp; got nothing; expected a value, or several."),
+    ({"tp": ()}, "tp has no value in --pin tp; got nothing; expected a value, or several."),
+    ({"tp": True}, "tp cannot be read in --pin; got True; expected a whole number or a range like 1..8."),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), NOT_PINS, ids=[str(each[0]) for each in NOT_PINS])
+def test_values_of_python_that_are_no_pins(given, message):
+    with pytest.raises(InputError) as caught:
+        read_pins(given, SPACE)
+    assert str(caught.value) == message

@@ -10,7 +10,7 @@ from suanli.catalog.fabrics import node_fabric
 from suanli.catalog.profiles import prior_profile
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import Layout
-from suanli.plan.refine import chunk_counts, chunk_times, played_step
+from suanli.plan.refine import chunk_counts, chunk_times, played_step, too_long_to_play
 from suanli.plan.step_time import Job, account, features
 from suanli.readers.model import read_model
 
@@ -97,3 +97,16 @@ def test_recompute_is_in_the_backward_pass(llama):
         assert other.backward_s <= one.backward_s + one.forward_s  # embedding and head are kept
         assert other.backward_s == pytest.approx(one.backward_s + one.forward_s, rel=0.03)
         assert 0 < one.weight_s < one.backward_s / 2
+
+
+# layout, global batch → micro-batches × stages above 10,000
+LONG = [
+    (Layout(pp=8), 1250, False), (Layout(pp=8), 1251, True), (Layout(pp=8, dp=2), 2500, False),
+    (Layout(pp=8, vpp=4, schedule="interleaved"), 312, False), (Layout(pp=8, vpp=4, schedule="interleaved"), 320, True),
+    (Layout(), 10**9, True), (Layout(micro_batch=10**6), 10**9, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "batch", "expected"), LONG)
+def test_what_is_too_long_to_play(layout, batch, expected):
+    assert too_long_to_play(layout, batch) is expected

@@ -18,7 +18,13 @@ from suanli.plan.train import run_flops
 from suanli.units import format_seconds
 
 MOST_GPUS = 1 << 18
+ANSWERS = ("no_gpus", "no_layout", "nothing_fits")  # faults by which the planner says that the run cannot be
 PRIMES = (2, 3, 5)  # machines come in multiples of these
+
+
+def is_answer(problem: SuanliError) -> bool:
+    """Whether the planner looked and found nothing, rather than lacking what it needs to look."""
+    return all(fault.code in ANSWERS for fault in problem.faults)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +52,13 @@ def forecast_run(
 ) -> Forecast:
     """The run on `gpus`, or on the fewest that do `steps` steps in `seconds`.
 
-    Raises SuanliError where the planner has no curves or links for the device, no layout fits, or no number of GPUs
-    is enough.
+    Raises SuanliError where the planner has no curves or links for the device, or the model no blocks; and, by
+    `is_answer`, where no layout fits or no number of GPUs is enough.
     """
     if workload.dtype not in PEAK_OF:
         raise InputError(Fault(code="unknown_dtype", message=f"step times in {workload.dtype} are not predicted"))
+    if arch.unit != "token" or not any(placed.block for placed in arch.leaves()):
+        raise InputError(Fault(code="no_blocks", message=f"{arch.name} is no stack of blocks over tokens"))
     pins = {"recompute": recompute} if recompute else None
     plain = replace(workload, batch=global_batch, recompute="none")
     question = question_of(arch, device, plain, (gpus or 1,), DEFAULT_STACK, pins=pins)
@@ -95,8 +103,10 @@ def fewest_gpus(question: Question, steps: float, seconds: float) -> PlannedLayo
             break
         try:
             best = fastest_layout(replace(question, gpus=(gpus,)))
-        except SuanliError:
-            continue  # too few to hold the model, or a number that divides nothing
+        except SuanliError as problem:
+            if is_answer(problem):
+                continue  # too few to hold the model, or a number that divides nothing
+            raise
         if steps * best.step_time_s <= seconds:
             return best
     raise InputError(

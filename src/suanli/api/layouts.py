@@ -34,9 +34,11 @@ from suanli.nouns.workload import Workload
 from suanli.plan.launch import TOOLS
 from suanli.plan.layout import FLASH_KEEPS_NO_SCORES, Progress, Question
 from suanli.plan.layout import layout as plan_layout
+from suanli.plan.refine import MOST_PLAYED
 from suanli.units import GIGA, parse
 
 _THOUSANDS = re.compile(r"\d{1,2}(,\d{3})+")  # 16,384 is one number; 512,1024 and 128,256 are two
+MOST_SHOWN = 1000  # layouts of a ranking; several times as many are played out
 DEFAULT_STACK = "megatron-core"
 # Training dtypes and the catalogue's peak that a utilisation in them is of.
 PEAK_OF = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
@@ -68,10 +70,10 @@ def plan_layouts(
     counts = read_gpus(request, gpus)
     batch = _needed(request, "global_batch", global_batch, "--global-batch 2048, sequences of a step")
     word = _dtype(request, dtype)
-    most = request.whole("top", top, 5, low=1)
+    most = _top(request, top)
     limit = request.quantity("memory_limit", memory_limit, "memory")
     if pin is not None:
-        request.given["pin"] = pin if isinstance(pin, str) else dict(pin)
+        request.given["pin"] = dict(pin) if isinstance(pin, Mapping) else pin
     tool = _tool(request, emit)
     workload = read_workload(request, arch, {"seq": seq}, {"phase": "train", "batch": batch, "dtype": word})
     name = request.word("stack", stack, DEFAULT_STACK)
@@ -142,6 +144,15 @@ def _machine(request: Request, arch: Arch, device: Device, fabric: str | None, d
     return links, curves, peak
 
 
+def _top(request: Request, top: Any) -> int | None:
+    found = request.whole("top", top, 5, low=1)
+    if found is not None and found > MOST_SHOWN:
+        request.fault("bad_top", "so many layouts are not listed", "top", got=shown(top),
+                      expected=f"1 to {MOST_SHOWN:,}")  # fmt: skip
+        return None
+    return found
+
+
 def _needed(request: Request, name: str, value: Any, example: str) -> int | None:
     if value is None:
         request.fault("missing_option", f"a layout needs its {name.replace('_', ' ')}", name, expected=example)
@@ -156,6 +167,8 @@ def read_gpus(request: Request, gpus: Any) -> tuple[int, ...]:
         return ()
     parts = gpus.split(",") if isinstance(gpus, str) and not _THOUSANDS.fullmatch(gpus.strip()) else gpus
     parts = parts if isinstance(parts, list | tuple) else [parts]
+    if not parts:
+        request.fault("bad_gpus", "no number of GPUs", "gpus", got=shown(gpus), expected="one, or several: 512,1024")
     found = [request.whole("gpus", part, low=1) for part in parts]
     request.given["gpus"] = gpus
     return tuple(sorted({each for each in found if each is not None}))
@@ -250,5 +263,7 @@ def _notes(question: Question, plan: Any, bill: str) -> tuple[str, ...]:
     if question.curves.extrapolated:
         found.append(f"kernels: those of {question.curves.extrapolated}: {question.curves.note}")
     found += [f"beyond the runs the profile was fitted to: {each}" for each in plan.extrapolates]
+    if any(each.played_step_time_s is None for each in plan.layouts):
+        found.append(f"played out: not where micro-batches × stages are above {MOST_PLAYED:,}; the closed form stands")
     limit = question.limit_bytes / GIGA
     return (*found, f"memory limit {limit:,.4g} GB a GPU")

@@ -87,6 +87,7 @@ def train(
     if device is not None and arch is not None and not ideal and global_batch is not None:
         own = workload.recompute if recompute is not None else None
         budget, workload = _forecast(budget, arch, device, replace(workload, dtype=word), rule, own)
+    tried = bool(budget.assumed)  # the planner was asked, and answered or said why not
     budget = _completed(request, budget, device, arch, n, word, rule)
     top = request.attempt(lambda: find_peak(device, word, None)) if device is not None else None
     request.check()
@@ -105,7 +106,7 @@ def train(
             *assumed_line(request),
             *(f"{each.name}: {each.why}" for each in budget.assumed),
             *(arch.notes if arch else ()),
-            *_idle(ideal, convention=convention, seq=seq, global_batch=None if budget.layout else global_batch),
+            *_idle(ideal, convention=convention, seq=seq, global_batch=None if tried else global_batch),
         ),
         asked={"budget": budget},
     )
@@ -141,12 +142,14 @@ def _forecast(
     budget: Budget, arch: Arch, device: Device, workload: Workload, rule: Convention, recompute: str | None
 ) -> tuple[Budget, Workload]:
     """The budget with a predicted utilisation, and GPUs that meet the deadline; as they are where one is given, or
-    where the planner cannot predict, with the reason.
+    where the planner lacks what it needs to predict, with the reason.
+
+    Raises InputError where no layout fits, or no number of GPUs meets the deadline: the run cannot be.
     """
     given = (budget.mfu, budget.hfu, budget.flop_per_s)
     if any(each is not None for each in given) or (budget.gpus is None and budget.deadline_s is None):
         return budget, workload
-    from suanli.api.forecasts import forecast_run  # noqa: PLC0415  the planner comes with the first prediction
+    from suanli.api.forecasts import forecast_run, is_answer  # noqa: PLC0415  the planner comes with the first prediction
 
     steps = budget.tokens / (workload.batch * workload.seq)
     seconds = None if budget.deadline_s is None else budget.deadline_s * budget.goodput
@@ -156,6 +159,8 @@ def _forecast(
             steps=steps, seconds=seconds,
         )  # fmt: skip
     except SuanliError as problem:
+        if is_answer(problem):
+            raise
         return replace(budget, assumed=(Source(name="no prediction", value=None, why=str(problem)),)), workload
     source = Source(name="MFU", value=found.mfu, why=found.sentence)
     return replace(
@@ -185,7 +190,10 @@ def _completed(
             return budget
         size = n or (arch.params_active if arch else 0)
         typical = request.attempt(lambda: typical_mfu(size, device, dtype, rule, budget.gpus))
-        if typical is not None:
+        if typical is None:
+            for each in budget.assumed:  # why the planner did not say it either
+                request.fault("no_prediction", f"{each.name}: {each.why}", "global_batch")
+        else:
             found.append(Source(name="MFU", value=typical.mfu, why=typical.sentence))
             budget = replace(budget, mfu=typical.mfu)
     if budget.price is None:

@@ -316,8 +316,8 @@ def _no_adapters(fabric: Fabric) -> InputError:
         Fault(
             code="no_adapters",
             message=f"a group leaves its node, and the adapters of {fabric.name} are not known",
-            where="fabric.nics_bytes_per_s",
-            hint="Give the rate of all adapters of a node, one direction, like 400GB/s.",
+            where="--fabric",
+            hint="Give the rate of all adapters of a node, one direction, like 8x450GB/s+400GB/s.",
         )
     )
 

@@ -81,5 +81,6 @@ def send_time(job: Any, grid: Grid, width: int) -> Array:
     """Seconds of the activation of one micro-batch from a stage to the next; 0 without a pipeline."""
     cut = grid.tp if job.traits.scatter_sends else 1 + grid.sp * (grid.tp - 1)
     moved = grid.micro_batch * job.seq / grid.cp * width * job.traits.weight_bytes / cut
-    near = 1 + 1 * (grid.tp * grid.cp * grid.dp < job.fabric.gpus_per_node)
+    # Without a pipeline nothing is sent, so nothing leaves its node: the adapters need not be known then.
+    near = 1 + 1 * ((grid.pp <= 1) | (grid.tp * grid.cp * grid.dp < job.fabric.gpus_per_node))
     return job.curves.collective_s("p2p", moved, 2 + 0 * near, job.fabric, near) * (grid.pp > 1)

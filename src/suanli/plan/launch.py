@@ -31,6 +31,9 @@ class Job:
     dtype: str = "bf16"
     experts: bool = False
     per_node: int = 8
+    stacks: tuple[str, ...] = ("tokens",)  # streams that have blocks of their own
+    masked: bool = True  # whether every attention is causal
+    scans: tuple[str, ...] = ()  # rules of running states
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +50,13 @@ def launch(tool: str, layout: Layout, job: Job) -> Launch:
     """The launch of a layout. Raises UnknownNameError for another tool, InputError with all it cannot express."""
     if tool not in TOOLS:
         raise unknown_name("tool", tool, TOOLS, where="--emit", hint="Tools: " + ", ".join(TOOLS) + ".")
-    refused = [each for each in _REFUSALS[tool](layout, job) if each]
-    if refused:
+    refused = list(_REFUSALS[tool](layout, job))
+    several = list(_several_stacks(tool, layout, job))
+    if refused or several:
         faults = FaultList(InputError)
+        for what, why in several:
+            faults.add(code="cannot_express", message=f"{tool} cannot express {what}", where="--emit", got=why,
+                       expected="no --emit: the layout's degrees by hand in a program for this model")  # fmt: skip
         for what, why in refused:
             faults.add(code="cannot_express", message=f"{tool} cannot express {what}", where="--emit", got=why,
                        expected=f"another layout: pin what {tool} has")  # fmt: skip
@@ -65,6 +72,14 @@ def _shared_refusals(layout: Layout, tool: str) -> Iterator[Refusal]:
         yield "the zero-bubble schedule ZB-H1", f"{tool} has no schedule of that name and memory"
     if layout.schedule == "dualpipe":
         yield "DualPipe", f"{tool} has no pipeline entered from both ends"
+
+
+def _several_stacks(tool: str, layout: Layout, job: Job) -> Iterator[Refusal]:
+    """A model whose blocks are not one stack. DeepSpeed without a pipeline wraps any model; NeMo's recipes bring it."""
+    one = tool in ("megatron", "torchtitan") or (tool == "deepspeed" and layout.pp > 1)
+    if one and len(job.stacks) > 1:
+        why = f"{tool} lays out one stack of blocks; {job.model} has {len(job.stacks)}"
+        yield f"blocks over several streams ({', '.join(job.stacks)})", why
 
 
 # --- Megatron-LM and NeMo -----------------------------------------------------------------------------------------
@@ -141,7 +156,21 @@ def _megatron(layout: Layout, job: Job) -> Launch:
     notes = [f"data parallelism is what is left of {layout.gpus:,} GPUs: {layout.dp}"]
     if layout.zero > 1:
         notes.append("Megatron-FSDP wants CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset")
+    notes += _other_programs(job)
     return Launch(tool="megatron", version="Megatron-LM, core 0.20", text=" \\\n".join(flags), notes=tuple(notes))
+
+
+def _other_programs(job: Job) -> Iterator[str]:
+    """Which program takes the flags where pretrain_gpt.py, a stack of causal attention, cannot run the model."""
+    if any(rule in ("selective", "ssd") for rule in job.scans):
+        yield (
+            "not for pretrain_gpt.py, which has no state spaces: pretrain_hybrid.py (pretrain_mamba.py in older "
+            "versions), with the pattern of layers"
+        )
+    elif job.scans:
+        yield f"not for pretrain_gpt.py as it is, which lacks running states by the rule {', '.join(job.scans)}"
+    if not job.masked:
+        yield "not for pretrain_gpt.py, whose attention is causal: pretrain_bert.py"
 
 
 def _quoted(value: Any) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from suanli.nouns.arch import Arch
+from suanli.nouns.arch import SAMPLE, Arch
 from suanli.nouns.grid import Grid
+from suanli.nouns.layers import Attention, Scan
 from suanli.nouns.layout import Layout
 from suanli.nouns.measures import Peak
 from suanli.nouns.plans import Counts, Difference, FrontPoint, Lever, PlannedLayout
@@ -27,7 +28,7 @@ from suanli.plan.pins import Pins, read_pins
 from suanli.plan.planned import model_of
 from suanli.plan.predict import estimate, step_times
 from suanli.plan.pricing import Books, Prices
-from suanli.plan.refine import played_step
+from suanli.plan.refine import played_step, too_long_to_play
 from suanli.plan.search import Found, Timed, search
 from suanli.plan.step_time import Job, features
 
@@ -240,16 +241,19 @@ def as_layout(planned: PlannedLayout) -> Layout:
 
 
 def _refined(question: Question, best: Timed) -> tuple[PlannedLayout, ...]:
-    """The best with their pipelines played out, fastest first by that."""
+    """The best with their pipelines played out, fastest first by that; by the closed form where that is too long."""
     profile = question.profile.at(*question.labels)
-    played = []
+    ranked = []
     for place in range(len(best)):
         found = best.grid.at(place)
-        seconds, _ = played_step(question.job, profile, found, question.global_batch)
-        played.append((seconds, float(best.fullest_bytes[place]), place, found))
+        played = None
+        if not too_long_to_play(found, question.global_batch):
+            played, _ = played_step(question.job, profile, found, question.global_batch)
+        seconds = float(best.step_s[place]) if played is None else played
+        ranked.append((seconds, float(best.fullest_bytes[place]), place, found, played))
     return tuple(
-        replace(_one(question, found)[0], played_step_time_s=seconds)
-        for seconds, _, _, found in sorted(played, key=lambda each: each[:3])[: question.top]
+        replace(_one(question, found)[0], played_step_time_s=played)
+        for *_, found, played in sorted(ranked, key=lambda each: each[:3])[: question.top]
     )
 
 
@@ -327,8 +331,12 @@ def _fastest(question: Question, space: Space, own: str | Mapping[str, Any]) -> 
 
 def _launch_job(question: Question) -> LaunchJob:
     space = question.space
+    inside = [placed for placed in question.arch.leaves() if placed.in_block]
+    masks = {placed.layer.mask for placed in inside if isinstance(placed.layer, Attention)}
     return LaunchJob(
         model=question.arch.name, layers=space.cuts.layers, seq=question.workload.seq,
         global_batch=question.global_batch, dtype=question.workload.dtype, experts=bool(space.cuts.experts),
-        per_node=question.fabric.gpus_per_node,
+        per_node=question.fabric.gpus_per_node, masked=masks <= {"causal"},
+        stacks=tuple(dict.fromkeys(placed.stream for placed in inside if placed.stream != SAMPLE)),
+        scans=tuple(sorted({placed.layer.rule for placed in inside if isinstance(placed.layer, Scan)})),
     )  # fmt: skip

@@ -31,6 +31,10 @@ def read_pins(given: str | Mapping[str, Any] | None, space: Space) -> Pins:
             faults.add(code="unknown_pin", message=f"unknown pin {shown(name)}", where=WHERE,
                        expected="one of " + ", ".join(AXES), nearest=nearest_names(axis, AXES))  # fmt: skip
             continue
+        if not values:
+            faults.add(code="bad_pin", message=f"{axis} has no value", where=f"{WHERE} {axis}", got="nothing",
+                       expected="a value, or several")  # fmt: skip
+            continue
         read = [each for value in values for each in _read(axis, value, space, faults)]
         kept = _kept(axis, read, space, faults, single=len(values) == 1 and len(read) == 1)
         if kept:
@@ -46,9 +50,13 @@ def _named(given: str | Mapping[str, Any] | None, faults: FaultList) -> dict[str
     if isinstance(given, Mapping):
         several = (list, tuple, range, set)
         return {str(name): list(value) if isinstance(value, several) else [value] for name, value in given.items()}
+    if not isinstance(given, str):
+        faults.add(code="bad_pin", message="pins cannot be read", where=WHERE, got=shown(given),
+                   expected="a text like tp=8,pp=1..16, or a mapping of names to values")  # fmt: skip
+        return {}
     found: dict[str, list[Any]] = {}
     name = ""
-    for part in str(given).split(","):
+    for part in given.split(","):
         left, equals, right = part.partition("=")
         name = left if equals else name
         value = (right if equals else left).strip()
@@ -67,7 +75,7 @@ def _read(axis: str, value: Any, space: Space, faults: FaultList) -> Sequence[An
     if axis in WORDS:
         return [text]
     if axis == "sp":
-        if text in TRUTHS:
+        if text in TRUTHS and isinstance(value, str | bool):
             return [TRUTHS[text]]
     elif span is not None:
         low, high = int(span[1]), int(span[2])

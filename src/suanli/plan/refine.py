@@ -14,6 +14,7 @@ from suanli.plan.step_time import Job, account, beside, block_times, factors_of,
 from suanli.plan.time_grid import by_policy, passes_of, summed
 
 _WEIGHTS = 0.5  # of a product's backward pass, the gradient of its weight: one of two products of equal operations
+MOST_PLAYED = 10_000  # micro-batches × stages: above, the ends no longer matter and playing would take minutes
 _AFTER = ("data parallel", "optimizer", "fixed")  # entries that come once, after the last pass
 
 
@@ -34,6 +35,11 @@ def played_step(job: Job, profile: Profile, layout: Layout, global_batch: int) -
         send_s=send - steady,
     )  # fmt: skip
     return played.span_s + sum(entries[name] for name in _AFTER), played
+
+
+def too_long_to_play(layout: Layout, global_batch: int) -> bool:
+    """Whether a pipeline has so many passes that the closed form stands for it."""
+    return layout.micro_batches(global_batch) * layout.pp * layout.vpp > MOST_PLAYED
 
 
 def _one(value: Any) -> Any:
