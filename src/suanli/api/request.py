@@ -69,6 +69,13 @@ class Request:
         word = str(value).strip()
         return word.lower() if fold else word  # BF16, Train and PaLM are what they say
 
+    def time_limit(self, value: Any) -> float | None:
+        """Seconds that something may run, None where not given."""
+        if value is None:
+            return None
+        self.given["time_limit"] = value
+        return self.attempt(lambda: read_time_limit(value))
+
     def fault(self, code: str, message: str, name: str, **parts: Any) -> None:
         """Record a fault of the option `name`."""
         faults = FaultList(InputError)
