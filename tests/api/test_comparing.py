@@ -73,6 +73,20 @@ def test_a_layer_expression_is_run() -> None:
     assert found.counters[1].flops == 6 * 8 * (64 * 32 + 32)
 
 
+@pytest.mark.torch
+def test_scans_that_formula_and_trace_count_differently() -> None:
+    """Two FLOPs fewer a state and position than recurrences; 3 padded positions of a kernel of 4 in 24 layers."""
+    found = suanli.compare("mamba-130m", seq=16, tools="flop_counter_mode")
+    right = found.right[0]
+    positions = 24 * 1536 * 16  # layers, width of the scan, tokens
+    assert right.trace - right.formula == -positions * 16 * 2 + 24 * 2 * 4 * 1536 * 3
+    assert not right.equal
+    assert right.note == (
+        "the formula takes scans as recurrences, the trace runs transformers' fallback (-18,874,368), padding of "
+        "convolutions (+884,736)"
+    )
+
+
 # --- tools --------------------------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from suanli.compare.closed import Closed, closed, right_step
 from suanli.compare.peers import PEERS, Peer, Progress, find_peers
 from suanli.compare.places import as_ledger
 from suanli.compare.session import AUTO, DEVICES, Session
-from suanli.compare.verdict import formula_counter, right_of_pass, tool_counter
+from suanli.compare.verdict import formula_counter, right_of_pass, scan_sentence, tool_counter
 from suanli.count import build_ledger
 from suanli.differences import term_differences
 from suanli.errors import ConfigError, Fault, InputError, SuanliError, UnknownNameError, shown, unknown_name
@@ -291,10 +291,23 @@ def _right(subject: Subject, session: Session | None) -> Right:
     if session is None or trace is None:
         reason = subject.why_not or ("not run for formulas alone" if session is None else session.record["reason"])
         return right_of_pass(ledger.model_flops, None, str(reason))
-    terms = () if trace == ledger.model_flops else term_differences(ledger, as_ledger(session.places))
-    more = f"; {len(terms) - SHOWN_TERMS} more terms" if len(terms) > SHOWN_TERMS else ""
-    note = "; ".join(term.sentence for term in terms[:SHOWN_TERMS]) + more
-    return right_of_pass(ledger.model_flops, trace, note)
+    return right_of_pass(ledger.model_flops, trace, _why_unequal(subject.arch, subject.workload, ledger, session))
+
+
+def _why_unequal(arch: Arch, workload: Workload, ledger: Ledger, session: Session) -> str:
+    """Why formula and trace differ: the scans where they are all of it, else the largest terms; empty where equal."""
+    more = (session.right or 0) - ledger.model_flops
+    if not more:
+        return ""
+    from suanli.coverage import scans_of  # noqa: PLC0415  of use to the few models with scans
+
+    for solves in (False, True):
+        scans = scans_of(arch, workload, solves=solves)
+        if scans is not None and scans.beside == more:
+            return scan_sentence(scans)
+    terms = term_differences(ledger, as_ledger(session.places))
+    rest = f"; {len(terms) - SHOWN_TERMS} more terms" if len(terms) > SHOWN_TERMS else ""
+    return "; ".join(term.sentence for term in terms[:SHOWN_TERMS]) + rest
 
 
 def _counter(peer: Peer, subject: Subject, session: Session | None, right: Right, step: Ledger | None) -> Counter:
