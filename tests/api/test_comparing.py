@@ -73,6 +73,20 @@ def test_a_layer_expression_is_run() -> None:
     assert found.counters[1].flops == 6 * 8 * (64 * 32 + 32)
 
 
+@pytest.mark.torch
+def test_scans_that_formula_and_trace_count_differently() -> None:
+    """Two FLOPs fewer a state and position than recurrences; 3 padded positions of a kernel of 4 in 24 layers."""
+    found = suanli.compare("mamba-130m", seq=16, tools="flop_counter_mode")
+    right = found.right[0]
+    positions = 24 * 1536 * 16  # layers, width of the scan, tokens
+    assert right.trace - right.formula == -positions * 16 * 2 + 24 * 2 * 4 * 1536 * 3
+    assert not right.equal
+    assert right.note == (
+        "the formula takes scans as recurrences, the trace runs transformers' fallback (-18,874,368), padding of "
+        "convolutions (+884,736)"
+    )
+
+
 # --- tools --------------------------------------------------------------------------------------------------------
 
 
@@ -163,6 +177,8 @@ COUNTERS = (
     "flop_counter_mode, calflops, deepspeed, ptflops, ptflops-aten, thop, fvcore, torchinfo, torchprofile, megatron, "
     "electra, hf-trainer, palm, 6nd"
 )
+EVERY = COUNTERS.replace("torchprofile, ", "torchprofile, torchsummary, torchstat, ")
+NO_COUNTER = f"expected names with commas between them, or a list of names. Leave it out for all. Counters: {EVERY}."
 ERRORS = [
     (
         lambda: suanli.count("gpt2", like="calflop"),
@@ -194,6 +210,40 @@ ERRORS = [
     (
         lambda: suanli.compare("gpt2", time_limit="soon", tools="palm"),
         "not a number with a unit in --time-limit; got 'soon'; expected a number like 6.72s.",
+    ),
+    (
+        lambda: suanli.compare("gpt2", time_limit=0, memory_limit="0", tools="palm"),
+        "the time limit is not possible in --time-limit; got 0; expected more than 0 s.\n"
+        "the memory limit is not possible in --memory-limit; got '0'; expected at least 1 B.",
+    ),
+    (
+        lambda: suanli.compare("gpt2", time_limit="1e30s", memory_limit="1e30GB", tools="palm"),
+        "the time limit is not possible in --time-limit; got '1e30s'; expected at most 30 days (30d).\n"
+        "the memory limit is not possible in --memory-limit; got '1e30GB'; expected at most 1 PiB.",
+    ),
+    (
+        lambda: suanli.compare("gpt2", tools=3),
+        "these are no names in --tools; got 3; expected names with commas between them, or a list of names.",
+    ),
+    (
+        lambda: suanli.compare("gpt2", tools=""),
+        f"no counter is named in --tools; got ''; {NO_COUNTER}",
+    ),
+    (
+        lambda: suanli.compare("gpt2", tools=[]),
+        f"no counter is named in --tools; got []; {NO_COUNTER}",
+    ),
+    (
+        lambda: suanli.compare("gpt2", tools="calflop,palm,megatro,calflop"),
+        f"unknown counter 'calflop' in --tools; expected one of 16 known; nearest: calflops, ptflops, ptflops-aten. "
+        f"Counters: {EVERY}.\n"
+        f"unknown counter 'megatro' in --tools; expected one of 16 known; nearest: megatron, electra. "
+        f"Counters: {EVERY}.",
+    ),
+    (
+        lambda: suanli.compare("gpt2", input="foo", tools="palm"),
+        "a preset, a config or an expression says itself what it is run on in --input; got 'foo'. Leave it out; --seq "
+        "and --batch size the run.",
     ),
     (
         lambda: suanli.compare("model.onnx", tools="palm"),

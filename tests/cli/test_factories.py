@@ -111,6 +111,8 @@ def test_a_good_one_is_counted_and_what_has_no_formula_fails_only_where_asked() 
     [
         ((f"torch:{OWN}:good", "--time-limit", "0"), "the time limit is not possible"),
         ((f"torch:{OWN}:good", "--time-limit", "soon"), "--time-limit"),
+        (("gpt2", "--trace", "--time-limit", "1e30s"), "got '1e30s'; expected at most 30 days (30d)"),
+        (("gpt2", "--trace", "--time-limit", "2592001s"), "the time limit is not possible"),
         (("gpt2", "--time-limit", "3s"), "nothing is run that a time limit could stop"),
     ],
 )

@@ -67,6 +67,13 @@ def test_formula_and_trace_that_differ_are_told() -> None:
     shown = page(counter(), right=Right(phase="forward", flops=960, formula=970, trace=960, equal=False, note="fc: 10"))
     assert "NO" in shown
     assert "fc: 10" in shown
+    headline = "M — 12 tokens: 1 of 1 counters explained to the last FLOP against the trace, but formula and trace"
+    assert " ".join(shown.split()).startswith(f"{headline} differ by 10 FLOPs: fc: 10 Right")
+
+
+def test_a_difference_without_a_cause_is_told() -> None:
+    shown = page(counter(), right=Right(phase="forward", flops=960, formula=950, trace=960, equal=False))
+    assert "formula and trace differ by 10 FLOPs: the cause is not known" in " ".join(shown.split())
 
 
 def test_the_same_number_says_so() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from suanli.compare.closed import Closed, closed, right_step
 from suanli.compare.peers import PEERS, Peer, Progress, find_peers
 from suanli.compare.places import as_ledger
 from suanli.compare.session import AUTO, DEVICES, Session
-from suanli.compare.verdict import formula_counter, right_of_pass, tool_counter
+from suanli.compare.verdict import formula_counter, right_of_pass, scan_sentence, tool_counter
 from suanli.count import build_ledger
 from suanli.differences import term_differences
 from suanli.errors import ConfigError, Fault, InputError, SuanliError, UnknownNameError, shown, unknown_name
@@ -33,6 +33,8 @@ from suanli.readers.layer_expr import looks_like_expression
 from suanli.units import GIBI
 
 TIME_LIMIT, MEMORY_LIMIT = 120, 8 * GIBI
+MOST_MEMORY = 1024 * 1024 * GIBI  # bytes; what systems can be told ends not far above
+NAMED = "names with commas between them, or a list of names"
 FULL = CONVENTIONS["full"]
 SHOWN_TERMS = 3  # of those that formula and trace count differently
 SOURCES = (
@@ -69,12 +71,9 @@ def compare_model(
 ) -> Result:  # fmt: skip
     """The answer of `suanli.compare`."""
     request = Request()
-    wanted = request.attempt(lambda: find_peers(_names(tools), "--tools"))
-    if tools is not None:
-        request.given["tools"] = tools if isinstance(tools, str) else list(tools)
+    wanted = _wanted(request, tools)
     where = _device(request, device)
-    seconds = request.quantity("time_limit", time_limit, "duration")
-    memory = request.quantity("memory_limit", memory_limit, "bytes")
+    seconds, memory = request.time_limit(time_limit), _memory(request, memory_limit)
     request.assumed |= {
         name: value for name, value, given in (
             ("time_limit", f"{TIME_LIMIT} s", time_limit), ("memory_limit", "8 GiB", memory_limit)
@@ -86,19 +85,40 @@ def compare_model(
         session = None
         if _needs_run(subject, wanted):
             assert subject.description is not None
-            bounds = float(seconds or TIME_LIMIT), int(memory or MEMORY_LIMIT)
-            session = Session(subject.description, where, *bounds, progress)
+            session = Session(subject.description, where, seconds or TIME_LIMIT, memory or MEMORY_LIMIT, progress)
             session.run([peer for peer in wanted if peer.package])
     if subject.arch is None and session is not None and "reason" in session.record:
         raise InputError(*cannot_run(session.record["reason"], subject).faults)
     return _result(request, model, subject, session, wanted)
 
 
-def _names(tools: Any) -> tuple[str, ...]:
+def _wanted(request: Request, tools: Any) -> tuple[Peer, ...] | None:
+    """The counters asked for, all where none is named; None where a fault was recorded."""
     if tools is None:
-        return tuple(PEERS)
-    parts = tools.split(",") if isinstance(tools, str) else tools
-    return tuple(str(part) for part in parts if str(part).strip())
+        return tuple(PEERS.values())
+    if not isinstance(tools, str | Iterable):
+        request.fault("bad_names", "these are no names", "tools", got=shown(tools), expected=NAMED)
+        return None
+    request.given["tools"] = tools if isinstance(tools, str) else list(tools)
+    parts = tools.split(",") if isinstance(tools, str) else request.given["tools"]
+    names = [str(part) for part in parts if str(part).strip()]
+    if not names:
+        request.fault("no_counter", "no counter is named", "tools", got=shown(tools), expected=NAMED,
+                      hint="Leave it out for all. Counters: " + ", ".join(PEERS) + ".")  # fmt: skip
+        return None
+    return request.attempt(lambda: find_peers(names, "--tools"))
+
+
+def _memory(request: Request, given: Any) -> int | None:
+    """The bound of a counter's memory in bytes; None where not given or where a fault was recorded."""
+    found = request.quantity("memory_limit", given, "bytes")
+    if found is None or 1 <= found <= MOST_MEMORY:
+        return None if found is None else int(found)
+    expected = "at least 1 B" if found < 1 else "at most 1 PiB"
+    request.fault(
+        "bad_memory_limit", "the memory limit is not possible", "memory_limit", got=shown(given), expected=expected
+    )
+    return None
 
 
 def _device(request: Request, device: str | None) -> str:
@@ -151,6 +171,10 @@ def subject_of(request: Request, model: Any, input_: Any, seq: Any, batch: Any) 
 
 
 def _described(request: Request, model: Any, seq: Any, batch: Any) -> Subject | None:
+    if "input" in request.given:
+        message = "a preset, a config or an expression says itself what it is run on"
+        hint = "Leave it out; --seq and --batch size the run."
+        request.fault("no_such_option", message, "input", got=shown(request.given["input"]), hint=hint)
     arch = read_model_of(request, model)
     workload = read_workload(request, arch, {"seq": seq, "batch": batch}, {"phase": "forward"})
     if arch is None or workload is None:
@@ -267,10 +291,23 @@ def _right(subject: Subject, session: Session | None) -> Right:
     if session is None or trace is None:
         reason = subject.why_not or ("not run for formulas alone" if session is None else session.record["reason"])
         return right_of_pass(ledger.model_flops, None, str(reason))
-    terms = () if trace == ledger.model_flops else term_differences(ledger, as_ledger(session.places))
-    more = f"; {len(terms) - SHOWN_TERMS} more terms" if len(terms) > SHOWN_TERMS else ""
-    note = "; ".join(term.sentence for term in terms[:SHOWN_TERMS]) + more
-    return right_of_pass(ledger.model_flops, trace, note)
+    return right_of_pass(ledger.model_flops, trace, _why_unequal(subject.arch, subject.workload, ledger, session))
+
+
+def _why_unequal(arch: Arch, workload: Workload, ledger: Ledger, session: Session) -> str:
+    """Why formula and trace differ: the scans where they are all of it, else the largest terms; empty where equal."""
+    more = (session.right or 0) - ledger.model_flops
+    if not more:
+        return ""
+    from suanli.coverage import scans_of  # noqa: PLC0415  of use to the few models with scans
+
+    for solves in (False, True):
+        scans = scans_of(arch, workload, solves=solves)
+        if scans is not None and scans.beside == more:
+            return scan_sentence(scans)
+    terms = term_differences(ledger, as_ledger(session.places))
+    rest = f"; {len(terms) - SHOWN_TERMS} more terms" if len(terms) > SHOWN_TERMS else ""
+    return "; ".join(term.sentence for term in terms[:SHOWN_TERMS]) + rest
 
 
 def _counter(peer: Peer, subject: Subject, session: Session | None, right: Right, step: Ledger | None) -> Counter:

@@ -16,14 +16,13 @@ from suanli.api.parts import (
     read_model_of,
     read_workload,
 )
-from suanli.api.request import Request
+from suanli.api.request import Request, read_time_limit
 from suanli.count import count as count_books
 from suanli.errors import Fault, InputError, shown
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
 from suanli.readers.bounded import within
 from suanli.readers.kinds import JAX, KERAS, is_source, is_traced
-from suanli.units import parse
 
 WORKLOAD = ("seq", "batch", "phase", "kv_len", "dtype", "kv_dtype", "optimizer", "recompute")
 
@@ -163,11 +162,10 @@ def _seconds(given: Any, runs: bool) -> float | None:
     """The bound of a run. Raises InputError where it is none, or where nothing is run."""
     if given is None:
         return None
-    found = parse(given, "duration", "--time-limit")
-    if found > 0 and runs:
-        return float(found)
-    message = "the time limit is not possible" if found <= 0 else "nothing is run that a time limit could stop"
-    expected = "more than 0 s" if found <= 0 else "a module or a function; or --trace"
+    found = read_time_limit(given)
+    if runs:
+        return found
     raise InputError(
-        Fault(code="bad_time_limit", message=message, where="--time-limit", got=shown(given), expected=expected)
-    )
+        Fault(code="bad_time_limit", message="nothing is run that a time limit could stop", where="--time-limit",
+              got=shown(given), expected="a module or a function; or --trace")
+    )  # fmt: skip

@@ -12,6 +12,7 @@ from suanli.units import parse
 Value = TypeVar("Value")
 
 MAX_SIDE = 100_000
+MAX_SECONDS = 30 * 86_400  # of a run: far below what timers of systems and threads can hold
 
 
 class Request:
@@ -68,6 +69,13 @@ class Request:
         word = str(value).strip()
         return word.lower() if fold else word  # BF16, Train and PaLM are what they say
 
+    def time_limit(self, value: Any) -> float | None:
+        """Seconds that something may run, None where not given."""
+        if value is None:
+            return None
+        self.given["time_limit"] = value
+        return self.attempt(lambda: read_time_limit(value))
+
     def fault(self, code: str, message: str, name: str, **parts: Any) -> None:
         """Record a fault of the option `name`."""
         faults = FaultList(InputError)
@@ -80,6 +88,22 @@ class Request:
             raise self.errors[0]
         if self.errors:
             raise InputError(*(fault for error in self.errors for fault in error.faults))
+
+
+def read_time_limit(given: Any) -> float:
+    """Seconds that something may run: more than 0 and at most 30 days. Raises InputError."""
+    found = parse(given, "duration", "--time-limit")
+    if 0 < found <= MAX_SECONDS:
+        return float(found)
+    raise InputError(
+        Fault(
+            code="bad_time_limit",
+            message="the time limit is not possible",
+            where="--time-limit",
+            got=shown(given),
+            expected="more than 0 s" if found <= 0 else "at most 30 days (30d)",
+        )
+    )
 
 
 def read_image(text: Any) -> tuple[int, ...] | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from suanli.errors import Fault, InputError, unknown_name
+from suanli.errors import Fault, InputError, shown, unknown_name
 from suanli.nouns.claim import Verification
 from suanli.nouns.coverage import DEFAULT, SMALL, summarise_coverage
 from suanli.nouns.result import Result
@@ -26,9 +27,10 @@ def verify(
     `only` names sections, in one text with commas or as a list; `every` asks reports for all claims. With `models`
     named, every model type of transformers (or those of `types`) is counted by formula and by trace: small configs,
     and with `every` the default ones too; `progress` is told of each (done, of how many, which).
-    Raises UnknownNameError for a section nobody knows, InputError for types where models are not asked for.
+    Raises UnknownNameError for a section nobody knows, InputError for what are no names, and for types where models are
+    not asked for.
     """
-    names, wanted = _listed(only), _listed(types)
+    names, wanted = _listed(only, "--only"), _listed(types, "--types")
     if wanted is not None and MODELS not in (names or ()):
         raise InputError(
             Fault(code="no_such_option", message="types are checked with the models", where="--types",
@@ -48,10 +50,17 @@ def verify(
     )
 
 
-def _listed(value: str | Sequence[str] | None) -> list[str] | None:
-    """A text with commas as a list."""
-    parts = value.split(",") if isinstance(value, str) else value
-    return None if parts is None else [part.strip() for part in parts]
+def _listed(value: Any, where: str) -> list[str] | None:
+    """A text with commas as a list. Raises InputError for what is neither that nor a list of texts."""
+    if value is None:
+        return None
+    parts = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [value]
+    if all(isinstance(part, str) for part in parts):
+        return [part.strip() for part in parts]
+    raise InputError(
+        Fault(code="bad_names", message="these are no names", where=where, got=shown(value),
+              expected="names with commas between them, or a list of names")
+    )  # fmt: skip
 
 
 def _with_coverage(

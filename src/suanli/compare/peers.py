@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from suanli.errors import unknown_name
+from suanli.errors import Fault, UnknownNameError, unknown_name
 
 Progress = Callable[[str, int, int], None]  # title of what runs, how many are done, of how many
 
@@ -76,5 +76,14 @@ def find_peer(name: str, where: str, among: Iterable[str] = PEERS) -> Peer:
 
 
 def find_peers(names: Iterable[str], where: str) -> tuple[Peer, ...]:
-    """Counters in the order given, each once."""
-    return tuple(dict.fromkeys(find_peer(name, where) for name in names))
+    """Counters in the order given, each once. Raises UnknownNameError for all the names that none has."""
+    found: dict[Peer, None] = {}
+    faults: dict[Fault, None] = {}
+    for name in names:
+        try:
+            found[find_peer(name, where)] = None
+        except UnknownNameError as problem:
+            faults |= dict.fromkeys(problem.faults)
+    if faults:
+        raise UnknownNameError(*faults)
+    return tuple(found)

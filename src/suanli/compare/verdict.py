@@ -10,6 +10,7 @@ from suanli.compare.explain import explain
 from suanli.compare.peers import MACS, NOTHING, Peer
 from suanli.compare.places import Place
 from suanli.nouns.comparison import Cause, Counter, Right
+from suanli.nouns.coverage import ScanCounts
 from suanli.units import FLOPS_PER_MAC
 
 FORWARD, TRAIN = "forward", "train"
@@ -21,6 +22,16 @@ def right_of_pass(formula: int | None, trace: int | None, note: str = "") -> Rig
     equal = None if formula is None or trace is None else formula == trace
     return Right(phase=FORWARD, flops=formula if trace is None else trace, formula=formula, trace=trace, equal=equal,
                  note=note)  # fmt: skip
+
+
+def scan_sentence(scans: ScanCounts) -> str:
+    """Why a trace of scans is not the formula, with what makes the difference."""
+    ways = scans.fallback - scans.recurrence
+    parts = [("padding of convolutions", scans.padding), ("triangular systems solved", scans.solved)]
+    beside = "".join(f", {what} ({flops:+,})" for what, flops in parts if flops)
+    if not ways:
+        return f"the trace runs more than the formula needs{beside}"
+    return f"the formula takes scans as recurrences, the trace runs transformers' fallback ({ways:+,}){beside}"
 
 
 def tool_counter(

@@ -21,7 +21,7 @@ def compare_document(result: Result) -> Document:
     answered = [each for each in found.counters if each.flops is not None]
     return Document(
         f"{found.title} — {found.units:,} {units}: {found.explained} of {len(answered)} counters explained to the "
-        "last FLOP",
+        f"last FLOP{''.join(_unequal(right) for right in found.right)}",
         (
             Facts("Right", tuple(row for right in found.right for row in _right(right))),
             _counters(answered),
@@ -30,6 +30,14 @@ def compare_document(result: Result) -> Document:
             *closing(result),
         ),
     )
+
+
+def _unequal(right: Right) -> str:
+    """What the headline adds where the right number is not one: counters are held against the trace then."""
+    if right.equal is not False or right.formula is None or right.trace is None:
+        return ""
+    differ = f"formula and trace differ by {abs(right.trace - right.formula):,} FLOPs"
+    return f" against the trace, but {differ}: {right.note or 'the cause is not known'}"
 
 
 def _right(right: Right) -> list[tuple[str, str, str]]:
