@@ -227,3 +227,7 @@ def test_another_program_is_named_where_pretrain_gpt_cannot(has, begins):
     found = [note for note in launch("megatron", Layout(dp=8), job).notes if "pretrain_gpt" in note]
     assert len(found) == (begins is not None)
     assert all(note.startswith(begins) for note in found)
+
+
+def test_one_gpu_is_not_several():
+    assert launch("megatron", Layout(), GPT).notes == ("data parallelism is what is left of 1 GPU: 1",)

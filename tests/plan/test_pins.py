@@ -114,3 +114,9 @@ def test_values_of_python_that_are_no_pins(given, message):
     with pytest.raises(InputError) as caught:
         read_pins(given, SPACE)
     assert str(caught.value) == message
+
+
+def test_one_gpu_is_not_several():
+    one = Space(cuts=CUTS, gpus=(1,), global_batch=8, seq=128, per_node=8)
+    with pytest.raises(InputError, match="2 does not divide 1 GPU;"):
+        read_pins("dp=2", one)

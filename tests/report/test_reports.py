@@ -154,3 +154,21 @@ def test_every_writer_writes_every_page(suffix: str, name: str) -> None:
 def test_empty_blocks_are_left_out() -> None:
     text = document_text(Document("h", (Table("nothing here", ("a",), ()), Lines("none", ()))))
     assert text == "h\n"
+
+
+# least entry of an account of 8 s → whether `others` is a row, beside 6 + 1.5 + 0.5
+@pytest.mark.parametrize(("least", "shown"), [(1e-6, True), (9e-9, True), (7e-9, False), (3e-15, False), (0.0, False)])
+def test_rounding_is_no_row_of_the_account(least: float, shown: bool) -> None:
+    made = layout_plan()
+    first = made.result.layouts[0]
+    account = (*first.account[:3], Entry("launch", least))
+    best = replace(first, account=account, step_time_s=8 + least)
+    text = document_text(document_of(replace(made, result=replace(made.result, layouts=(best,)))))
+    assert ("  others " in text) is shown
+
+
+def test_one_gpu_is_not_several() -> None:
+    made = layout_plan()
+    best = replace(made.result.layouts[0], tp=1, pp=1, dp=1, gpus=1)
+    text = document_text(document_of(replace(made, result=replace(made.result, layouts=(best,)))))
+    assert text.startswith("gpt-9 on 1 GPU: ")

@@ -153,7 +153,9 @@ def _megatron(layout: Layout, job: Job) -> Launch:
     found["fp16" if job.dtype == "fp16" else "bf16"] = True
     found |= _CORE_DTYPES[job.dtype]
     flags = [f"--{name}" if value is True else f"--{name} {_quoted(value)}" for name, value in found.items()]
-    notes = [f"data parallelism is what is left of {layout.gpus:,} GPUs: {layout.dp}"]
+    notes = [
+        f"data parallelism is what is left of {layout.gpus:,} {'GPU' if layout.gpus == 1 else 'GPUs'}: {layout.dp}"
+    ]
     if layout.zero > 1:
         notes.append("Megatron-FSDP wants CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset")
     notes += _other_programs(job)

@@ -97,7 +97,8 @@ def reason_against(space: Space, axis: str, value: int) -> str | None:
     if rule is not None and (why := rule(space, value)) is not None:
         return why
     if axis in (*DEGREES, "dp") and not any(gpus % value == 0 for gpus in space.gpus):
-        return f"{value:,} does not divide {_listed(space.gpus)} GPUs"
+        unit = "GPU" if space.gpus == (1,) else "GPUs"
+        return f"{value:,} does not divide {_listed(space.gpus)} {unit}"
     return None
 
 

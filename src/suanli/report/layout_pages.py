@@ -13,6 +13,7 @@ from suanli.report.run_pages import percent
 from suanli.units import format_bytes, format_seconds, format_usd
 
 SMALLEST_SHOWN = 5e-4  # of the step: smaller entries are added up as `others`
+ROUNDING = 1e-9  # of the step: what sums of floating-point numbers leave, no entry
 LEVERS = 8
 
 
@@ -21,8 +22,9 @@ def layout_document(result: Result) -> Document:
     plan = result.result
     best: PlannedLayout = plan.layouts[0]
     low, high = best.step_time_interval_s
+    unit = "GPU" if best.gpus == 1 else "GPUs"
     headline = (
-        f"{plan.model} on {best.gpus:,} GPUs: {best.short}, {format_seconds(best.step_time_s)} a step "
+        f"{plan.model} on {best.gpus:,} {unit}: {best.short}, {format_seconds(best.step_time_s)} a step "
         f"({format_seconds(low)} to {format_seconds(high)}), MFU {percent(best.mfu, 1)}"
     )
     blocks = (
@@ -58,7 +60,7 @@ def _account(best: PlannedLayout) -> Facts:
     shown = [each for each in best.account if each.seconds >= SMALLEST_SHOWN * best.step_time_s]
     rest = best.step_time_s - sum(each.seconds for each in shown)
     rows = [(each.entry, format_seconds(each.seconds), share(each.seconds, best.step_time_s)) for each in shown]
-    if len(shown) < len(best.account):
+    if len(shown) < len(best.account) and rest > ROUNDING * best.step_time_s:
         rows.append(("others", format_seconds(max(0.0, rest)), share(max(0.0, rest), best.step_time_s)))
     return Facts("Step of the first", (*rows, ("step", format_seconds(best.step_time_s), "100.0 %")))
 
