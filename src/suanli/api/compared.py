@@ -30,10 +30,10 @@ from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
 from suanli.readers.kinds import TORCH, is_module, is_source
 from suanli.readers.layer_expr import looks_like_expression
-from suanli.units import GIBI
+from suanli.units import GIBI, PEBI
 
 TIME_LIMIT, MEMORY_LIMIT = 120, 8 * GIBI
-MOST_MEMORY = 1024 * 1024 * GIBI  # bytes; what systems can be told ends not far above
+MOST_MEMORY = PEBI  # bytes; what systems can be told ends not far above
 NAMED = "names with commas between them, or a list of names"
 FULL = CONVENTIONS["full"]
 SHOWN_TERMS = 3  # of those that formula and trace count differently
