@@ -167,14 +167,14 @@ def subject_of(request: Request, model: Any, input_: Any, seq: Any, batch: Any) 
         )  # fmt: skip
         yield None
     else:
-        yield _described(request, model, seq, batch)
+        yield _described(request, model, input_, seq, batch)
 
 
-def _described(request: Request, model: Any, seq: Any, batch: Any) -> Subject | None:
-    if "input" in request.given:
+def _described(request: Request, model: Any, input_: Any, seq: Any, batch: Any) -> Subject | None:
+    if input_ is not None:
         message = "a preset, a config or an expression says itself what it is run on"
         hint = "Leave it out; --seq and --batch size the run."
-        request.fault("no_such_option", message, "input", got=shown(request.given["input"]), hint=hint)
+        request.fault("no_such_option", message, "input", got=shown(input_), hint=hint)
     arch = read_model_of(request, model)
     workload = read_workload(request, arch, {"seq": seq, "batch": batch}, {"phase": "forward"})
     if arch is None or workload is None:
