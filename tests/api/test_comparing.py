@@ -246,6 +246,11 @@ ERRORS = [
         "and --batch size the run.",
     ),
     (
+        lambda: suanli.count("gpt2", input=["foo"], like="thop"),
+        "a preset, a config or an expression says itself what it is run on in --input; got ['foo']. Leave it out; "
+        "--seq and --batch size the run.",
+    ),
+    (
         lambda: suanli.compare("model.onnx", tools="palm"),
         "no torch module that other counters could run in MODEL; got 'model.onnx'; expected a preset, a config, a "
         "hub id, or torch:package.module:factory.",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from suanli.api.request import Request, read_image
+from suanli.api.request import Request, read_image, read_time_limit
 from suanli.errors import ConfigError, Fault, InputError, QuantityError, SuanliError
 
 
@@ -124,3 +124,17 @@ def test_no_pictures(text: Any) -> None:
         f"the size cannot be read in --image; got {text!r}; expected height and width, like 224x224."
     )
     assert caught.value.faults[0].code == "bad_image"
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("30d", 2_592_000.0), (2_592_000, 2_592_000.0), ("0.5s", 0.5)])
+def test_time_limits(given: Any, seconds: float) -> None:
+    assert read_time_limit(given) == seconds
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [(0, "more than 0 s"), ("0s", "more than 0 s"), ("31d", "at most 30 days (30d)")]
+)
+def test_time_limits_that_are_not_possible(given: Any, expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_time_limit(given)
+    assert str(caught.value) == (f"the time limit is not possible in --time-limit; got {given!r}; expected {expected}.")

@@ -30,10 +30,10 @@ from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
 from suanli.readers.kinds import TORCH, is_module, is_source
 from suanli.readers.layer_expr import looks_like_expression
-from suanli.units import GIBI
+from suanli.units import GIBI, PEBI
 
 TIME_LIMIT, MEMORY_LIMIT = 120, 8 * GIBI
-MOST_MEMORY = 1024 * 1024 * GIBI  # bytes; what systems can be told ends not far above
+MOST_MEMORY = PEBI  # bytes; what systems can be told ends not far above
 NAMED = "names with commas between them, or a list of names"
 FULL = CONVENTIONS["full"]
 SHOWN_TERMS = 3  # of those that formula and trace count differently
@@ -167,14 +167,14 @@ def subject_of(request: Request, model: Any, input_: Any, seq: Any, batch: Any) 
         )  # fmt: skip
         yield None
     else:
-        yield _described(request, model, seq, batch)
+        yield _described(request, model, input_, seq, batch)
 
 
-def _described(request: Request, model: Any, seq: Any, batch: Any) -> Subject | None:
-    if "input" in request.given:
+def _described(request: Request, model: Any, input_: Any, seq: Any, batch: Any) -> Subject | None:
+    if input_ is not None:
         message = "a preset, a config or an expression says itself what it is run on"
         hint = "Leave it out; --seq and --batch size the run."
-        request.fault("no_such_option", message, "input", got=shown(request.given["input"]), hint=hint)
+        request.fault("no_such_option", message, "input", got=shown(input_), hint=hint)
     arch = read_model_of(request, model)
     workload = read_workload(request, arch, {"seq": seq, "batch": batch}, {"phase": "forward"})
     if arch is None or workload is None:

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from suanli.errors import Fault, FaultList, InputError, SuanliError, shown
 from suanli.nouns.workload import option
-from suanli.units import parse
+from suanli.units import DAY, parse
 
 Value = TypeVar("Value")
 
 MAX_SIDE = 100_000
-MAX_SECONDS = 30 * 86_400  # of a run: far below what timers of systems and threads can hold
+MAX_SECONDS = 30 * DAY  # of a run: far below what timers of systems and threads can hold
 
 
 class Request:
