@@ -43,6 +43,7 @@ coverage: $(TEST)
 
 bench: $(BENCH)
 	@$(BIN)/python benchmarks/count.py --json benchmarks/count.json
+	@$(BIN)/python benchmarks/large.py --json benchmarks/large.json
 	@$(BIN)/python benchmarks/layout.py $(if $(CALCULON),--calculon $(CALCULON))
 
 $(VENV)/bin/python:

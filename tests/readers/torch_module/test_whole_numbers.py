@@ -35,7 +35,7 @@ def test_moved_beside_whole_numbers_what_has_no_values_stays() -> None:
 def test_a_mask_says_how_many() -> None:
     """Two of four rows are taken: the size hangs on values, which are there."""
     with whole_numbers():
-        rows, mask = torch.zeros(4, 3, device=META), torch.tensor([True, False, True, False], device=META)
+        rows, mask = torch.zeros(4, 3, device=META), torch.tensor([True, False, True, False]).to(META)
         assert tuple(rows[mask].shape) == (2, 3)
         assert tuple(rows.masked_select(mask[:, None]).shape) == (6,)
         rows[mask] = 1.0
