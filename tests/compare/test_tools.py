@@ -67,9 +67,14 @@ def test_every_tool_is_explained_and_emulated(asked: tuple[str, Runner, dict[str
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool in TABLES])
-def test_tools_are_installed_or_skipped_aloud(tool: str) -> None:
+def test_every_tool_that_is_installed_gives_a_number(tool: str, modules: str) -> None:
+    """On some device; one that is not there is skipped aloud."""
     if not installed(tool):
         pytest.skip(f"{tool} is not installed: pip install 'suanli[compare]'")
+    peer = PEERS[tool]
+    with Runner({"form": "factory", "name": f"{modules}:picture", "input": None}, *LIMITS) as runner:
+        answers = [runner.ask(tool, device, peer.package, peer.module) for device in (META, CPU)]
+    assert any(answer.get("total", 0) > 0 for answer in answers), answers
 
 
 def test_the_same_on_both_devices_for_the_record(modules: str) -> None:
