@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from suanli.catalog.conventions import common_conventions
@@ -136,8 +135,7 @@ def mfu(
     tokens = _tokens_per_s(arch, workload, rate, chosen, gpus)
     by = {
         each.name: _utilisation(flops_per_token(arch, workload, each, recompute), tokens, gpus, peak)
-        for each in _with(convention, common_conventions())
-        if each.basis != "closed" or arch.shape is not None
+        for each in conventions_beside(arch, convention)
     }
     mine = by[convention.name]
     memory = device.memory_bytes_per_torch_device if device else None
@@ -166,9 +164,10 @@ def _memory_part(used: int | None, memory: int | None) -> float | None:
     return used / memory if used is not None and memory and used <= memory else None
 
 
-def _with(convention: Convention, common: Iterable[Convention]) -> list[Convention]:
-    others = [each for each in common if each.name != convention.name]
-    return [convention, *others]
+def conventions_beside(arch: Arch, convention: Convention) -> list[Convention]:
+    """The convention and each common one, those left out that the model has no shape for."""
+    others = [each for each in common_conventions() if each.name != convention.name]
+    return [each for each in (convention, *others) if each.basis != "closed" or arch.shape is not None]
 
 
 def _tokens_per_s(arch: Arch, workload: Workload, rate: Rate, chosen: PerToken, gpus: int) -> float:

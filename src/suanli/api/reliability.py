@@ -63,10 +63,7 @@ def goodput(
 
 def _planned(typed: dict[str, Any]) -> Result:
     request = Request()
-    gpus = request.whole("gpus", typed.get("gpus"), low=1)
-    per_node = request.whole("gpus_per_node", typed.get("gpus_per_node"), low=1)
-    rate, table = _rate(request, typed, gpus, per_node)
-    at = _reliability(request, typed, rate, table, gpus)
+    at, table = read_reliability(request, typed)
     work = request.quantity("days", typed.get("days"), "factor")
     mfu = request.quantity("mfu", typed.get("mfu"), "fraction")
     seed = request.whole("seed", typed.get("seed"), 0 if work is not None else None) or 0
@@ -75,16 +72,24 @@ def _planned(typed: dict[str, Any]) -> Result:
     if work == 0:
         request.fault("bad_days", "no work to do", "days", got=str(typed["days"]), expected="above 0")
     request.check()
-    assert at is not None and rate is not None
+    assert at is not None
     found = plan_goodput(at, work_s=None if work is None else work * DAY, mfu=mfu, seed=seed)
     return Result(
         kind="goodput",
         inputs={**request.given, "assumed": request.assumed},
         result=found,
-        sources=(rate.source, *FORMULAS),
+        sources=(at.rate.source, *FORMULAS),
         notes=_notes(request, typed, table),
         asked={"reliability": at},
     )
+
+
+def read_reliability(request: Request, typed: dict[str, Any]) -> tuple[Reliability | None, FailureTable | None]:
+    """What interrupts a run and what is done about it, from options of this verb; faults go to the request."""
+    gpus = request.whole("gpus", typed.get("gpus"), low=1)
+    per_node = request.whole("gpus_per_node", typed.get("gpus_per_node"), low=1)
+    rate, table = _rate(request, typed, gpus, per_node)
+    return _reliability(request, typed, rate, table, gpus), table
 
 
 def _rate(

@@ -6,32 +6,46 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from suanli.api.parts import assumed_line
 from suanli.api.request import Request
+from suanli.api.scale_planned import plan_sizes, read_asked
 from suanli.catalog.scaling import usual
 from suanli.errors import FaultList, InputError, SuanliError, shown, unknown_name
 from suanli.nouns.result import Result
-from suanli.nouns.scaling import METRICS, Series, Size
+from suanli.nouns.scaling import METRICS, Scaling, Series, Size
+from suanli.plan.laws import PLANNER
 from suanli.plan.scale import analyse
-from suanli.readers.sizes import MOST_GPUS, read_figure, read_sizes
+from suanli.readers.results import SUFFIX
+from suanli.readers.sizes import MOST_GPUS, read_figure, read_sizes, with_batch
+from suanli.readers.sizes_of_runs import read_runs, sizes_of_runs
 from suanli.units import parse
 
 ALIASES = {"time": "step_time_s", "tokens": "tokens_per_s", "samples": "samples_per_s", "tflops": "tflops_per_gpu"}
 MOST_PROJECTED = 1000
+ONE_SERIES = "FILE.csv, JSON files of `suanli mfu`, or --points 64:1.0,128:1.9 with --metric"
 
 
 def scale(
-    file: str | Path | None = None,
+    file: str | Path | Sequence[str | Path] | None = None,
     *,
     points: str | Mapping[int, float] | Sequence[Any] | None = None,
     metric: str | None = None,
     project: Any = None,
     series: str | None = None,
     global_batch: Any = None,
+    model: Any = None,
+    gpu: str | None = None,
+    pin: str | Mapping[str, Any] | None = None,
+    seq: Any = None,
+    dtype: str | None = None,
+    stack: str | None = None,
+    fabric: str | None = None,
 ) -> Result:
     """Linear speed-up of a series of sizes, its law, and a projection to more GPUs.
 
-    `points` is text like `64:1.0,128:1.9`, a mapping of GPUs to figures, or results of `suanli.mfu`. Raises InputError
-    listing every fault.
+    `file` is a CSV, or JSON files of `suanli mfu`; `points` is text like `64:1.0,128:1.9`, a mapping of GPUs to
+    figures, or results of `suanli.mfu`. With `model` and `gpu` the planner of layouts is a law too (`pin`, `seq`,
+    `dtype`, `stack`, `fabric` as for `layout`). Raises InputError listing every fault.
 
     >>> result = scale(points="3072:23.66,12288:6.34", metric="step_time_s")
     >>> round(result.pairs[0].ratio, 5)
@@ -42,9 +56,13 @@ def scale(
     batch = request.whole("global_batch", global_batch, low=1)
     more = request.attempt(lambda: _projected(project))
     found = None
+    given = {"file": file, "points": points, "metric": metric, "project": project, "series": series,
+             "global_batch": global_batch, "model": model, "gpu": gpu, "pin": pin, "seq": seq, "dtype": dtype,
+             "stack": stack, "fabric": fabric}  # fmt: skip
+    asked = read_asked(request, model, given)
     if (file is None) == (points is None):
         request.fault("contradiction" if file is not None else "missing_option", "one series of sizes is needed",
-                      "points", expected="a CSV file, or --points 64:1.0,128:1.9 with --metric")  # fmt: skip
+                      "points", expected=ONE_SERIES)  # fmt: skip
     elif file is not None:
         found = request.attempt(lambda: _of_file(file, series, batch))
     else:
@@ -58,30 +76,42 @@ def scale(
     request.check()
     assert found is not None and more is not None
     known = usual()
-    books = analyse(found, by=name, project=more, slope=known.slope_per_doubling, width=known.interval_units)
-    given = {"file": None if file is None else str(file), "points": points, "metric": metric, "project": project,
-             "series": series, "global_batch": global_batch}  # fmt: skip
+    planner = None if asked is None else plan_sizes(asked, found, more)
+    books = analyse(found, by=name, project=more, slope=known.slope_per_doubling, width=known.interval_units,
+                    planner=planner)  # fmt: skip
     return Result(
         kind="scale",
-        inputs={key: _plain(value) for key, value in given.items() if value is not None},
+        inputs={key: _plain(value) for key, value in given.items() if value is not None} | _assumed(request),
         result=books,
         sources=(
             "Amdahl 1967; Gustafson 1988; Gunther 1993 (universal scalability law)",
             "usual slope and width of intervals: published series, see `suanli verify --only scaling`",
         ),
-        notes=_notes(books.projection, known.slope_per_doubling),
+        notes=(*assumed_line(request), *_notes(books, known.slope_per_doubling)),
         asked={"series": found},
     )
 
 
+def _assumed(request: Request) -> dict[str, Any]:
+    return {"assumed": request.assumed} if request.assumed else {}
+
+
 def _of_file(file: Any, series: str | None, batch: int | None) -> Series:
-    """The series of a file. A global batch is its rows' to say."""
-    if not isinstance(file, str | Path):
-        raise _fault("no_file", "not a file", "FILE.csv", shown(file), "the path of a CSV file")
-    if batch is not None:
-        raise _fault("contradiction", "a file says the batch itself", "--global-batch", f"{batch:,}",
-                     "a column global_batch; the option is for --points")  # fmt: skip
-    return read_sizes(Path(file).expanduser(), series)
+    """The series of a CSV, or of JSON files of `suanli mfu`. `batch` is for files that say none."""
+    files = [file] if isinstance(file, str | Path) else list(file) if isinstance(file, list | tuple) else [None]
+    if not files or not all(isinstance(each, str | Path) for each in files):
+        raise _fault("no_file", "not a file", "FILE.csv", shown(file), "the path of a CSV file, or of JSON files")
+    paths = [Path(str(each)).expanduser() for each in files]
+    if all(path.suffix.lower() == SUFFIX for path in paths):
+        if series is not None:
+            raise _fault("contradiction", "results of mfu are one series", "--series", shown(series), "no such option")
+        found = read_runs(paths)
+    elif len(paths) > 1:
+        raise _fault("contradiction", "several files", "FILE.csv", ", ".join(path.name for path in paths)[:100],
+                     "one CSV file, or JSON files of `suanli mfu` alone")  # fmt: skip
+    else:
+        found = read_sizes(paths[0], series)
+    return found if batch is None else with_batch(found, batch)
 
 
 def _count(value: Any, where: str) -> int | None:
@@ -93,10 +123,15 @@ def _count(value: Any, where: str) -> int | None:
     return int(found) if 1 <= found <= MOST_GPUS and float(found).is_integer() else None
 
 
-def _notes(projection: Sequence[Any], slope: float) -> tuple[str, ...]:
-    if not projection:
+JUDGED_AS_OTHERS = "the planner's projection has the interval of the other laws: no published series judged its own"
+
+
+def _notes(books: Scaling, slope: float) -> tuple[str, ...]:
+    if not books.projection:
         return ()
-    return (f"a power law's slope leans on what is usual, {slope:+.2%} for each doubling; intervals hold 90 %",)
+    usual_slope = f"a power law's slope leans on what is usual, {slope:+.2%} for each doubling; intervals hold 90 %"
+    planned = books.fit is not None and books.fit.law == PLANNER
+    return (usual_slope, *((JUDGED_AS_OTHERS,) if planned else ()))
 
 
 def _plain(value: Any) -> Any:
@@ -130,7 +165,8 @@ def _typed(points: Any, name: str | None, metric: str | None, batch: int | None)
     if not isinstance(points, str | Mapping | Sequence):
         raise _fault("bad_points", "not points", "--points", shown(points), _POINTS)
     if not isinstance(points, str | Mapping) and points and all(getattr(each, "kind", "") == "mfu" for each in points):
-        return _of_runs(points)
+        runs = sizes_of_runs([(f"points[{place}]", each.to_dict()) for place, each in enumerate(points)])
+        return runs if batch is None else with_batch(runs, batch)
     if name is None:
         if metric is None:
             faults.add(code="missing_option", message="points need to say what they are", where="--metric",
@@ -163,22 +199,6 @@ def _pairs(points: Any) -> list[tuple[Any, Any]]:
         return [(each[0], each[1]) for each in pairs]
     split = [part.partition(":") for part in points.split(",") if part.strip()]
     return [(gpus, value) for gpus, _, value in split]
-
-
-def _of_runs(runs: Sequence[Any]) -> Series:
-    """Results of `suanli.mfu` as sizes."""
-    sizes = []
-    for run in runs:
-        found = FaultList(InputError)
-        figures = {
-            "tokens_per_s_per_gpu": read_figure(
-                "tokens_per_s_per_gpu", repr(run.tokens_per_second_per_gpu), "mfu", found
-            ),
-        }
-        if run.mfu is not None:
-            figures["mfu"] = read_figure("mfu", repr(run.mfu), "mfu", found)
-        sizes.append(Size(gpus=run.gpus, figures={name: each for name, each in figures.items() if each is not None}))
-    return Series(name="results of mfu", sizes=tuple(sorted(sizes, key=lambda size: size.gpus)))
 
 
 def _fault(code: str, message: str, where: str, got: str, expected: str) -> InputError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from suanli.api.doubts import doubted, given_why, predicted_half_width, read_mfu, read_useful
 from suanli.api.parts import (
     as_asked,
     as_text,
@@ -27,9 +28,11 @@ from suanli.nouns.hardware import Device
 from suanli.nouns.measures import Source
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload, option
-from suanli.plan.train import Budget
+from suanli.plan.spread import Doubt
+from suanli.plan.train import UTILISATIONS, Budget
 from suanli.plan.train import train as plan_train
 from suanli.plan.typical import typical_mfu
+from suanli.plan.typical_spread import typical_half_width
 
 
 def train(
@@ -48,7 +51,11 @@ def train(
     recompute: str | None = None,
     convention: str | None = None,
     dtype: str | None = None,
+    gpu_hours: Any = None,
     goodput: Any = None,
+    failures: str | None = None,
+    restart: Any = None,
+    checkpoint_save: Any = None,
     price: Any = None,
     power: Any = None,
     pue: Any = None,
@@ -56,7 +63,8 @@ def train(
 ) -> Result:
     """FLOPs, GPU-hours, days, cost, energy and CO₂ of a training run. Raises InputError listing every fault.
 
-    `params` takes the ideal form 6·N·tokens (8·N·tokens with full recompute) in place of the exact count.
+    `params` takes the ideal form 6·N·tokens (8·N·tokens with full recompute) in place of the exact count. `gpu_hours`
+    that were paid tell the utilisation. `goodput` is a part of 1, a result of `suanli.goodput` or its JSON file.
 
     >>> round(train("gpt3-175b", params="175B", tokens="300B", gpu="a100-80gb-sxm", gpus=1000, mfu=0.462).gpu_hours)
     607032
@@ -77,7 +85,8 @@ def train(
     device = read_device(request, gpu)
     budget = _budget(
         request, tokens=tokens, gpus=gpus, deadline=deadline, mfu=mfu, hfu=hfu, tflops_per_gpu=tflops_per_gpu,
-        goodput=goodput, price=price, power=power, pue=pue, carbon=carbon,
+        gpu_hours=gpu_hours, price=price, power=power, pue=pue, carbon=carbon,
+        goodput={"goodput": goodput, "failures": failures, "restart": restart, "checkpoint_save": checkpoint_save},
     )  # fmt: skip
     batch = request.whole("global_batch", global_batch, 1) if global_batch is not None else 1
     fixed = {"phase": "train", "batch": batch, "recompute": policy if policy != PUBLISHED_SELECTIVE else "none"}
@@ -87,7 +96,7 @@ def train(
     if device is not None and arch is not None and not ideal and global_batch is not None:
         own = workload.recompute if recompute is not None else None
         budget, workload = _forecast(budget, arch, device, replace(workload, dtype=word), rule, own)
-    tried = bool(budget.assumed)  # the planner was asked, and answered or said why not
+    tried = any(each.name in ("MFU", "no prediction") for each in budget.assumed)  # the planner was asked
     budget = _completed(request, budget, device, arch, n, word, rule)
     top = request.attempt(lambda: find_peak(device, word, None)) if device is not None else None
     request.check()
@@ -115,24 +124,27 @@ def train(
 def _budget(request: Request, **typed: Any) -> Budget | None:
     """The budget as typed; what is missing is filled in from the catalogue afterwards."""
     kinds = {
-        "deadline": "span", "mfu": "fraction", "hfu": "fraction", "goodput": "fraction", "price": "usd",
-        "power": "power", "pue": "factor", "carbon": "carbon",
+        "deadline": "span", "hfu": "fraction", "gpu_hours": "count", "price": "usd", "power": "power", "pue": "factor",
+        "carbon": "carbon",
     }  # fmt: skip
     read = {name: request.quantity(name, typed[name], kind) for name, kind in kinds.items()}
+    mfu, half_width = read_mfu(request, typed["mfu"])
     rate = request.quantity("tflops_per_gpu", as_text(typed["tflops_per_gpu"]), "tflop_per_s")
     tokens = request.whole("tokens", typed["tokens"], kind="count", low=1)
     gpus = request.whole("gpus", typed["gpus"], low=1)
     if typed["tokens"] is None:
         request.fault("missing_option", "a run needs its tokens", "tokens", expected="--tokens 15.6T")
-    if request.errors or tokens is None:
+    useful = read_useful(request, typed["goodput"], gpus)
+    if request.errors or tokens is None or useful is None:
         return None
-    for name, default in (("goodput", 1.0), ("pue", 1.0)):
-        if read[name] is None:
-            request.assumed[name] = read[name] = default
+    if read["pue"] is None:
+        request.assumed["pue"] = read["pue"] = 1.0
     budget = Budget(
-        tokens=tokens, gpus=gpus, deadline_s=read["deadline"], mfu=read["mfu"], hfu=read["hfu"], flop_per_s=rate,
-        goodput=read["goodput"] or 0, price=read["price"], power=read["power"], pue=read["pue"] or 0,
-        carbon=read["carbon"],
+        tokens=tokens, gpus=gpus, deadline_s=read["deadline"], mfu=mfu, hfu=read["hfu"], flop_per_s=rate,
+        gpu_hours=read["gpu_hours"], goodput=useful.goodput, price=read["price"], power=read["power"],
+        pue=read["pue"] or 0, carbon=read["carbon"], assumed=useful.assumed,
+        doubt=Doubt(half_width=half_width, mfu_why=given_why(half_width), failures=useful.failures,
+                    goodput_why=useful.why),
     )  # fmt: skip
     request.attempt(budget.check)
     return budget
@@ -146,7 +158,7 @@ def _forecast(
 
     Raises InputError where no layout fits, or no number of GPUs meets the deadline: the run cannot be.
     """
-    given = (budget.mfu, budget.hfu, budget.flop_per_s)
+    given = (budget.mfu, budget.hfu, budget.flop_per_s, budget.gpu_hours)
     if any(each is not None for each in given) or (budget.gpus is None and budget.deadline_s is None):
         return budget, workload
     from suanli.api.forecasts import forecast_run, is_answer  # noqa: PLC0415  the planner comes with the first prediction
@@ -161,11 +173,12 @@ def _forecast(
     except SuanliError as problem:
         if is_answer(problem):
             raise
-        return replace(budget, assumed=(Source(name="no prediction", value=None, why=str(problem)),)), workload
+        why = Source(name="no prediction", value=None, why=str(problem))
+        return replace(budget, assumed=(*budget.assumed, why)), workload
     source = Source(name="MFU", value=found.mfu, why=found.sentence)
     return replace(
         budget, mfu=found.mfu, mfu_interval=found.interval, layout=found.layout.short, gpus=found.gpus, deadline_s=None,
-        assumed=(source,),
+        assumed=(*budget.assumed, source), doubt=doubted(budget, *predicted_half_width(found.interval)),
     ), replace(workload, recompute=found.layout.recompute)  # fmt: skip
 
 
@@ -183,7 +196,7 @@ def _completed(
         return budget
     found: list[Source] = []
     reasons: dict[str, str] = {}
-    if budget.mfu is None and budget.hfu is None and budget.flop_per_s is None:
+    if all(getattr(budget, name) is None for name in UTILISATIONS):
         if arch is not None and arch.unit != "token":
             what = f"published runs are of tokens, {arch.name} takes {arch.unit}s: a utilisation is needed"
             request.fault("missing_option", what, "mfu", expected="--mfu, --hfu or --tflops-per-gpu")
@@ -192,10 +205,12 @@ def _completed(
         typical = request.attempt(lambda: typical_mfu(size, device, dtype, rule, budget.gpus))
         if typical is None:
             for each in budget.assumed:  # why the planner did not say it either
-                request.fault("no_prediction", f"{each.name}: {each.why}", "global_batch")
+                if each.value is None:
+                    request.fault("no_prediction", f"{each.name}: {each.why}", "global_batch")
         else:
             found.append(Source(name="MFU", value=typical.mfu, why=typical.sentence))
-            budget = replace(budget, mfu=typical.mfu)
+            wide = typical_half_width(size, device, dtype, rule, budget.gpus)
+            budget = replace(budget, mfu=typical.mfu, doubt=doubted(budget, *wide))
     if budget.price is None:
         try:
             price = find_price(device)

@@ -25,7 +25,7 @@ def find_failures(name: str, where: str = "--failures") -> FailureTable:
             name,
             _tables(),
             where=where,
-            hint="Give the rate itself with --mtbf, --mtbf-node or --mtti.",
+            hint="`suanli goodput` takes the rate itself too: --mtbf, --mtbf-node or --mtti.",
         )
     return found
 

@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 
 from suanli import api
-from suanli.cli.options import Json, Output, Text, text_option
+from suanli.cli.layout import Fabric, Pin, Stack
+from suanli.cli.options import Dtype, Gpu, Json, Output, Seq, Text, text_option
 from suanli.cli.run import never, run
 
 File = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Argument(
-        help="A CSV: gpus, and step_time_s, tokens_per_s, tokens_per_s_per_gpu, tflops_per_gpu, mfu_pct …",
+        help="A CSV: gpus, and step_time_s, tokens_per_s, tokens_per_s_per_gpu, tflops_per_gpu, mfu_pct …; or several "
+        "JSON files of `suanli mfu`.",
         show_default=False, metavar="[FILE.csv]",
     ),
 ]  # fmt: skip
@@ -25,7 +27,10 @@ Metric = Annotated[
 Project = Annotated[Text, text_option("--project", "Larger sizes to project to: 4096,8192.", metavar="GPUS,…")]
 SeriesName = Annotated[Text, text_option("--series", "One of several series in the file: its name or a part of it.")]
 GlobalBatch = Annotated[
-    Text, text_option("--global-batch", "Sequences of a step, the same at every typed point.", metavar="N")
+    Text, text_option("--global-batch", "Sequences of a step at every size, where they do not say it.", metavar="N")
+]
+Model = Annotated[
+    Text, text_option("--model", "Model of the runs: the planner of layouts is a law too, with --gpu.", metavar="MODEL")
 ]
 
 
@@ -36,6 +41,13 @@ def command(
     project: Project = None,
     series: SeriesName = None,
     global_batch: GlobalBatch = None,
+    model: Model = None,
+    gpu: Gpu = None,
+    pin: Pin = None,
+    seq: Seq = None,
+    dtype: Dtype = None,
+    stack: Stack = None,
+    fabric: Fabric = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -45,9 +57,11 @@ def command(
     """
     run(
         lambda: api.scale(
-            file, points=points, metric=metric, project=project, series=series, global_batch=global_batch
+            (file[0] if len(file) == 1 else file) if file else None,
+            points=points, metric=metric, project=project, series=series, global_batch=global_batch, model=model,
+            gpu=gpu, pin=pin, seq=seq, dtype=dtype, stack=stack, fabric=fabric,
         ),
         as_json=json,
         output=output,
         failed=never,
-    )
+    )  # fmt: skip

@@ -58,6 +58,7 @@ class Rate:
     high_s: float | None = _doc("s", "upper end of it")
     gpu_hours: float = _doc("GPU-hours", "of one interrupt")
     source: str = _doc("", "how it was found")
+    interrupts: int | None = _doc("interrupts", "counted; None where the rate was given", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,14 @@ class Interval:
     rule: str = _doc("", "young, daly, exact or given")
     interval_s: float | None = _doc("s", "work between two checkpoints; None: never")
     lost: float = _doc("fraction", "of wall time: checkpoints, replay, restarts; exact, whatever the rule")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """What another interval between checkpoints would cost."""
+
+    interval_s: float = _doc("s", "work between two checkpoints")
+    lost: float = _doc("fraction", "of wall time")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +129,7 @@ class Goodput:
     causes: tuple[Cause, ...] = _doc("", "of the failures, where known")
     levers: tuple[Lever, ...] = _doc("", "what a change would bring, best first")
     finish: Finish | None = _doc("", "percentiles of the wall time; with --days")
+    curve: tuple[CurvePoint, ...] = _doc("", "wall time lost over the interval, around the best", default=())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,9 @@ def _doc(unit: str, doc: str, **more: Any) -> Any:
     return field(metadata={"unit": unit, "doc": doc}, **more)
 
 
+GIVEN_HOURS = "the GPU-hours are given"  # why a plan has no intervals
+
+
 @dataclass(frozen=True, kw_only=True)
 class Peak:
     """What a utilisation is divided by, and where it comes from."""
@@ -64,6 +67,16 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spread:
+    """How sure a value of a plan is, and what tells it."""
+
+    name: str = _doc("", "mfu, mtti_s or goodput")
+    low: float | None = _doc("fraction", "lower end of the 90 % interval, `mtti_s` in seconds; None: taken as exact")
+    high: float | None = _doc("fraction", "upper end of it")
+    why: str = _doc("", "what it is from")
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainPlan:
     """A training run in FLOPs, time, money and energy."""
 
@@ -91,4 +104,17 @@ class TrainPlan:
         "fraction", "80 % interval of a predicted mfu; None where it is given or taken from other runs", default=None
     )
     layout: str | None = _doc("", "layout whose step was predicted", default=None)
+    useful_mfu: float | None = _doc("fraction", "goodput × MFU: of the whole programme's hours", default=None)
+    useful_mfu_by_convention: Mapping[str, float] = _doc(
+        "fraction", "the same under each common convention", default_factory=dict
+    )
+    gpu_hours_paid_interval: tuple[float, float] | None = _doc(
+        "GPU-hours", "90 % interval of what is paid: of MFU and goodput together", default=None
+    )
+    days_interval: tuple[float, float] | None = _doc("days", "90 % interval", default=None)
+    cost_interval_usd: tuple[float, float] | None = _doc("USD", "90 % interval, the price taken as exact", default=None)
+    goodput_interval: tuple[float, float] | None = _doc(
+        "fraction", "90 % interval by the failure rate and the luck of the run; None where it was given", default=None
+    )
+    spreads: tuple[Spread, ...] = _doc("", "what the intervals are made of", default=())
     reasons: Mapping[str, str] = _doc("", "why a figure is None", default_factory=dict)

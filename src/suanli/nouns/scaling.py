@@ -129,7 +129,7 @@ class Parameter:
 class Fit:
     """A law fitted to a series."""
 
-    law: str = _doc("", "power, amdahl, gustafson or usl")
+    law: str = _doc("", "power, amdahl, gustafson, usl, or planner: that of `suanli layout`, times a factor")
     parameters: tuple[Parameter, ...] = _doc("", "with intervals")
     error: float = _doc("fraction", "root mean square of log(fitted/measured)")
     held_out: float | None = _doc("fraction", "mean |log error| at sizes kept aside one after another; None: too few")
@@ -145,6 +145,34 @@ class Projected:
     ratio: float = _doc("fraction", "linear speed-up ratio to the smallest size")
     low: float = _doc("fraction", "lower end of the 90 % interval")
     high: float = _doc("fraction", "upper end")
+    speedup: float = _doc("", "whole rate over that of the smallest size")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedSize:
+    """What the planner of layouts says of one size."""
+
+    gpus: int = _doc("GPUs", "measured, or projected to")
+    global_batch: int = _doc("sequences", "of a step")
+    layout: str = _doc("", "the fastest under what is pinned")
+    step_time_s: float = _doc("s", "as `suanli layout` has it")
+    tokens_per_second_per_gpu: float = _doc("tokens/s", "one GPU")
+    mfu: float = _doc("fraction", "model FLOPs utilisation, convention causal")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planner:
+    """The planner's own communication model over the sizes of a series. No sizes where it cannot be used."""
+
+    sizes: tuple[PlannedSize, ...] = _doc("", "measured and projected ones, fewest GPUs first")
+    reason: str | None = _doc("", "why it cannot be used; None where it can", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """The chosen law at one size."""
+
+    gpus: int = _doc("GPUs", "")
     speedup: float = _doc("", "whole rate over that of the smallest size")
 
 
@@ -173,4 +201,8 @@ class Scaling:
     projection: tuple[Projected, ...] = _doc("", "larger sizes asked for")
     warnings: tuple[str, ...] = _doc("", "why forms or sizes are not to be compared", default=())
     advice: tuple[str, ...] = _doc("", "what limits, and what to do", default=())
+    curve: tuple[CurvePoint, ...] = _doc(
+        "", "the chosen law from the smallest size to the largest asked for", default=()
+    )
+    planner: Planner | None = _doc("", "what the planner of layouts says; with --model", default=None)
     reasons: Mapping[str, str] = _doc("", "why a figure is None", default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Any
 
 from suanli.errors import FaultList, InputError, nearest_names, shown
 from suanli.formulas import reliability
-from suanli.nouns.goodput import Cause, Finish, Goodput, Interval, Lever, Loss, Rate
+from suanli.nouns.goodput import Cause, CurvePoint, Finish, Goodput, Interval, Lever, Loss, Rate
 from suanli.plan.simulate import FEWEST_RUNS, MOST_FAILURES, percentiles, runs_within
 from suanli.units import HOUR, format_seconds
 
@@ -147,7 +147,7 @@ def plan_goodput(
         interval_s=chosen, intervals=(*intervals, *given), goodput=useful,
         loss={entry.entry: entry.fraction for entry in account[1:]}, account=account,
         goodput_interval=_spread(at), first_order=_first_order(at), causes=at.causes, levers=_levers(at, useful),
-        finish=finish, useful_mfu=None if mfu is None else useful * mfu,
+        finish=finish, curve=_curve(at, chosen), useful_mfu=None if mfu is None else useful * mfu,
     )  # fmt: skip
 
 
@@ -168,6 +168,21 @@ def _with(at: Reliability, **changes: Any) -> float:
 def _interval(at: Reliability, rule: str) -> Interval:
     found = best_interval(at, rule)
     return Interval(rule=rule, interval_s=found, lost=_lost(at, found))
+
+
+CURVE, FAR = 32, 16.0  # points for a chart; how far from the best, as a factor
+
+
+def _curve(at: Reliability, chosen: float | None) -> tuple[CurvePoint, ...]:
+    """Wall time lost at intervals around the best, evenly in the logarithm, and as far as the one given; nothing where
+    a checkpoint costs nothing.
+    """
+    best = best_interval(at, "exact")
+    if best is None or chosen is None:
+        return ()
+    low, high = min(best / FAR, chosen), max(best * FAR, chosen)
+    steps = [low * (high / low) ** (place / CURVE) for place in range(CURVE + 1)]
+    return tuple(CurvePoint(interval_s=tau, lost=_lost(at, tau)) for tau in steps)
 
 
 def _lost(at: Reliability, interval_s: float | None) -> float:
@@ -271,7 +286,7 @@ def counted_rate(interrupts: int, exposure_gpu_hours: float, gpus: int, source: 
     most, least = (reliability.poisson_bound(interrupts, TAIL, upper) for upper in (True, False))
     return Rate(
         mtti_s=job_s / interrupts, low_s=job_s / most, high_s=job_s / least,
-        gpu_hours=exposure_gpu_hours / interrupts, source=source,
+        gpu_hours=exposure_gpu_hours / interrupts, source=source, interrupts=interrupts,
     )  # fmt: skip
 
 

@@ -1,13 +1,14 @@
 """Laws of scaling fitted to measured sizes: least squares of the logarithm, later sizes weighing more.
 
 Each law has few parameters and a scale, and goes through the last measured size; what it says is how the rate of one
-GPU changes from there. A power law's slope leans on what is usual (its prior), so two or three sizes suffice.
+GPU changes from there. The planner's own law has no parameter but its scale, which all sizes set. A power law's slope
+leans on what is usual (its prior), so two or three sizes suffice.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from suanli.formulas import scaling
@@ -19,8 +20,10 @@ Law = Callable[[float], float]
 FADE = 0.5  # weight of a size against the next larger one: what happens at few GPUs says little of many
 PRIOR_WEIGHT = 0.5  # of the usual slope, in units of one size one doubling away
 BETTER = 0.8  # another law is taken where its held-out error is below this part of the power law's
-LAWS = ("power", "amdahl", "gustafson", "usl")
-FEWEST = {"power": 2, "amdahl": 3, "gustafson": 3, "usl": 4}
+PLANNER = "planner"
+LAWS = ("power", "amdahl", "gustafson", "usl", PLANNER)
+FEWEST = {"power": 2, "amdahl": 3, "gustafson": 3, "usl": 4, PLANNER: 1}
+Planned = Mapping[int, float]  # rate of one GPU as the planner of layouts has it, for every size asked about
 _LOW, _HIGH = -12.0, 5.0  # logarithm of what is lost at the largest size
 _ROUNDS = 60
 
@@ -43,8 +46,11 @@ class Fitted:
         return scaling.usl_peak(self.parameters["contention"], coherency)
 
 
-def fit_law(law: str, points: Sequence[Point], slope: float) -> Fitted:
-    """One law through the points; `slope` is the usual change per doubling."""
+def fit_law(law: str, points: Sequence[Point], slope: float, planned: Planned | None = None) -> Fitted:
+    """One law through the points; `slope` is the usual change per doubling, `planned` the planner's own rates."""
+    if law == PLANNER:
+        assert planned is not None
+        return _scaled(points, planned)
     if law == "power":
         return _power(points, slope)
     gpus = points[-1][0]
@@ -72,6 +78,13 @@ def _power(points: Sequence[Point], slope: float) -> Fitted:
     base = points[-1][0]
     return _anchored("power", {"per_doubling": per_doubling},
                      lambda n: scaling.power_law(n, per_doubling, base), points)  # fmt: skip
+
+
+def _scaled(points: Sequence[Point], planned: Planned) -> Fitted:
+    """The planner's rates times one factor."""
+    scale, spread = _error(points, lambda n: planned[int(n)])
+    factor = math.exp(scale)
+    return Fitted(PLANNER, {"factor": factor}, lambda n: factor * planned[int(n)], math.sqrt(spread))
 
 
 def _usl(points: Sequence[Point], gpus: int) -> Fitted:
@@ -126,29 +139,38 @@ def _least(value: Callable[[float], float], low: float, high: float, rounds: int
 # --- which law ----------------------------------------------------------------------------------------------------
 
 
-def held_out(law: str, points: Sequence[Point], slope: float) -> float | None:
+def held_out(law: str, points: Sequence[Point], slope: float, planned: Planned | None = None) -> float | None:
     """Mean |log error| of up to three last sizes, each fitted on those before it. None where too few are left."""
     errors = [
-        abs(math.log(fit_law(law, points[:at], slope).rate(points[at][0]) / points[at][1]))
+        abs(math.log(fit_law(law, points[:at], slope, planned).rate(points[at][0]) / points[at][1]))
         for at in range(max(FEWEST[law], len(points) - 3), len(points))
     ]
     return sum(errors) / len(errors) if errors else None
 
 
-def choose(points: Sequence[Point], slope: float) -> tuple[str, dict[str, float | None]]:
-    """The law to project with, and the held-out error of each that has enough sizes."""
-    found = {law: held_out(law, points, slope) for law in LAWS if len(points) >= FEWEST[law]}
+def choose(
+    points: Sequence[Point], slope: float, planned: Planned | None = None
+) -> tuple[str, dict[str, float | None]]:
+    """The law to project with, and the held-out error of each that has enough sizes (the planner's where it has any).
+
+    With three sizes the planner's alone may take the power law's place: the others have nothing held out.
+    """
+    laws = [law for law in LAWS if law != PLANNER or planned is not None]
+    found = {law: held_out(law, points, slope, planned) for law in laws if len(points) >= FEWEST[law]}
     usual = found["power"]
     others = {law: error for law, error in found.items() if law != "power" and error is not None}
-    if len(points) < 4 or usual is None or not others:
+    if len(points) < (3 if PLANNER in others else 4) or usual is None or not others:
         return "power", found
     best = min(others, key=lambda law: others[law])
     return (best if others[best] < BETTER * usual else "power"), found
 
 
-def as_fit(fitted: Fitted, points: Sequence[Point], slope: float, error: float | None, *, chosen: bool) -> Fit:
+def as_fit(
+    fitted: Fitted, points: Sequence[Point], slope: float, error: float | None, *, chosen: bool,
+    planned: Planned | None = None,
+) -> Fit:  # fmt: skip
     """A law as it is answered, each parameter with the interval that dropping single sizes gives (jackknife)."""
-    spread = _jackknife(fitted, points, slope)
+    spread = _jackknife(fitted, points, slope, planned)
     rows = tuple(
         Parameter(name=name, value=value, low=value - spread[name] if spread else None,
                   high=value + spread[name] if spread else None)
@@ -161,12 +183,14 @@ def as_fit(fitted: Fitted, points: Sequence[Point], slope: float, error: float |
 NINETY = 1.645  # of a normal distribution
 
 
-def _jackknife(fitted: Fitted, points: Sequence[Point], slope: float) -> dict[str, float] | None:
+def _jackknife(
+    fitted: Fitted, points: Sequence[Point], slope: float, planned: Planned | None
+) -> dict[str, float] | None:
     """Half widths; None where dropping one leaves too few."""
     n = len(points)
     if n - 1 < FEWEST[fitted.law]:
         return None
-    others = [fit_law(fitted.law, [*points[:at], *points[at + 1 :]], slope).parameters for at in range(n)]
+    others = [fit_law(fitted.law, [*points[:at], *points[at + 1 :]], slope, planned).parameters for at in range(n)]
     widths = {}
     for name in fitted.parameters:
         mean = sum(each[name] for each in others) / n

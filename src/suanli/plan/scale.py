@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from suanli.formulas import articles
@@ -13,9 +14,13 @@ from suanli.nouns.scaling import (
     STRONG,
     UNKNOWN,
     WEAK,
+    CurvePoint,
+    Figure,
     Fit,
     Form,
     Pair,
+    PlannedSize,
+    Planner,
     Projected,
     Scaling,
     Series,
@@ -54,6 +59,32 @@ def rate_of(size: Size, name: str, *, per_batch: bool) -> float:
     return value / size.gpus if form == "throughput" else value
 
 
+def _usable(planner: Planner, name: str) -> Planner:
+    """The planner, with the reason where what is compared is nothing it knows."""
+    if name == "minutes" and planner.reason is None:
+        return replace(planner, reason="times to train mix convergence in, which no step tells: --metric step_time_s")
+    return planner
+
+
+def planned_rates(planner: Planner, name: str, *, per_batch: bool) -> laws.Planned | None:
+    """What one GPU gets done by the planner, in the unit of `rate_of`; None where it cannot be used. A figure of FLOPs
+    is held against the planned MFU, to which it is proportional.
+    """
+    if planner.reason is not None:
+        return None
+    return {each.gpus: rate_of(_as_size(each, name), name, per_batch=per_batch) for each in planner.sizes}
+
+
+def _as_size(each: PlannedSize, name: str) -> Size:
+    whole = each.tokens_per_second_per_gpu * each.gpus
+    known = {
+        "step_time_s": each.step_time_s, "tokens_per_s": whole, "samples_per_s": each.global_batch / each.step_time_s,
+        "tokens_per_s_per_gpu": each.tokens_per_second_per_gpu,
+    }  # fmt: skip
+    value = known.get(name, each.mfu)
+    return Size(gpus=each.gpus, figures={name: Figure(value=value)}, global_batch=each.global_batch)
+
+
 def compare(before: Size, after: Size, kind: str) -> tuple[Form, ...]:
     """The linear speed-up ratio by every figure that both sizes have, with what the last digits allow."""
     weak_steps = kind in (WEAK, MIXED)
@@ -90,22 +121,31 @@ def pair_of(before: Size, after: Size, kind: str, by: str) -> Pair:
 
 
 def analyse(
-    series: Series, *, by: str | None, project: Sequence[int] = (), slope: float, width: float = WIDTH
-) -> Scaling:
-    """A series taken apart. `slope` is the usual change per doubling, `width` the usual error in units of its own."""
+    series: Series, *, by: str | None, project: Sequence[int] = (), slope: float, width: float = WIDTH,
+    planner: Planner | None = None,
+) -> Scaling:  # fmt: skip
+    """A series taken apart. `slope` is the usual change per doubling, `width` the usual error in units of its own;
+    `planner` what the planner of layouts says of the same sizes and of those projected to.
+    """
     kind = kind_of(series)
     name = by or _most_exact(series, kind)
     points = [(size.gpus, rate_of(size, name, per_batch=kind in (WEAK, MIXED))) for size in series.sizes]
     pairs = [pair_of(before, after, kind, name) for before, after in pairwise(series.sizes)]
     if len(series.sizes) > 2:
         pairs.append(pair_of(series.sizes[0], series.sizes[-1], kind, name))
-    fits = _fits(points, slope) if len(points) > 2 else ()
+    planner = None if planner is None else _usable(planner, name)
+    planned = None if planner is None else planned_rates(planner, name, per_batch=kind in (WEAK, MIXED))
+    fits = _fits(points, slope, planned) if len(points) > 2 else ()
+    reasons = {} if fits else {"fit": TOO_FEW}
+    if planner is not None and planner.reason is not None:
+        reasons["planner"] = planner.reason
     return Scaling(
         series=series.name, kind=kind, by=name, sizes=tuple(_rows(series, points, name)), pairs=tuple(pairs), fits=fits,
         fit=fits[0] if fits else None,
-        projection=tuple(_projected(points, gpus, slope, width) for gpus in project),
+        projection=tuple(_projected(points, gpus, slope, width, planned) for gpus in project),
+        curve=_curve(points, fits, project, slope, planned), planner=planner,
         warnings=tuple(_warnings(series, pairs, kind, name)), advice=tuple(_advice(points, kind, fits)),
-        reasons={} if fits else {"fit": TOO_FEW},
+        reasons=reasons,
     )  # fmt: skip
 
 
@@ -126,23 +166,46 @@ def _rows(series: Series, points: Sequence[laws.Point], name: str) -> Iterator[S
                       global_batch=size.global_batch)  # fmt: skip
 
 
-def _fits(points: Sequence[laws.Point], slope: float) -> tuple[Fit, ...]:
-    chosen, errors = laws.choose(points, slope)
+def _fits(points: Sequence[laws.Point], slope: float, planned: laws.Planned | None) -> tuple[Fit, ...]:
+    chosen, errors = laws.choose(points, slope, planned)
     found = [
-        laws.as_fit(laws.fit_law(law, points, slope), points, slope, error, chosen=law == chosen)
+        laws.as_fit(
+            laws.fit_law(law, points, slope, planned), points, slope, error, chosen=law == chosen, planned=planned
+        )
         for law, error in errors.items()
     ]
     return tuple(sorted(found, key=lambda fit: not fit.chosen))
 
 
-def project(points: Sequence[laws.Point], gpus: int, slope: float) -> tuple[float, float]:
+CURVE = 24  # points of the chosen law, for a chart
+
+
+def _curve(
+    points: Sequence[laws.Point], fits: Sequence[Fit], more: Sequence[int], slope: float, planned: laws.Planned | None
+) -> tuple[CurvePoint, ...]:
+    """The chosen law between the smallest and the largest size; the planner's where it was asked."""
+    if not fits:
+        return ()
+    law, (first, rate) = fits[0].law, points[0]
+    last = max((points[-1][0], *more))
+    even = {round(first * (last / first) ** (place / CURVE)) for place in range(CURVE + 1)}
+    sizes = sorted(planned if law == laws.PLANNER and planned is not None else even)
+    fitted = laws.fit_law(law, points, slope, planned)
+    return tuple(CurvePoint(gpus=n, speedup=fitted.rate(n) / rate * n / first) for n in sizes)
+
+
+def project(
+    points: Sequence[laws.Point], gpus: int, slope: float, planned: laws.Planned | None = None
+) -> tuple[float, float]:
     """Rate of one GPU at a size by the chosen law, and the unit of its log error."""
-    law, _ = laws.choose(points, slope)
-    return laws.fit_law(law, points, slope).rate(gpus), laws.unit_of_error(points, gpus, slope)
+    law, _ = laws.choose(points, slope, planned)
+    return laws.fit_law(law, points, slope, planned).rate(gpus), laws.unit_of_error(points, gpus, slope)
 
 
-def _projected(points: Sequence[laws.Point], gpus: int, slope: float, width: float) -> Projected:
-    rate, unit = project(points, gpus, slope)
+def _projected(
+    points: Sequence[laws.Point], gpus: int, slope: float, width: float, planned: laws.Planned | None
+) -> Projected:
+    rate, unit = project(points, gpus, slope, planned)
     ratio, apart = rate / points[0][1], math.exp(width * unit)
     return Projected(gpus=gpus, ratio=ratio, low=ratio / apart, high=ratio * apart, speedup=ratio * gpus / points[0][0])
 

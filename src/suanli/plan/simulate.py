@@ -32,7 +32,8 @@ def percentiles(
     """
     runs = max(FEWEST_RUNS, min(runs, runs_within(expected_s, mtti_s)))
     draw = random.Random(seed)
-    days = sorted(_one(draw, needed_s, interval_s, mtti_s, cost_s, restart_s, lag_s) / up / DAY for _ in range(runs))
+    walls = (wall_seconds(draw, needed_s, interval_s, mtti_s, cost_s, restart_s, lag_s) for _ in range(runs))
+    days = sorted(wall / up / DAY for wall in walls)
     return Finish(
         work_days=work_s / DAY,
         mean_days=expected_s / DAY,
@@ -42,11 +43,11 @@ def percentiles(
     )
 
 
-def _one(
+def wall_seconds(
     draw: random.Random, needed_s: float, interval_s: float, mtti_s: float, cost_s: float, restart_s: float,
     lag_s: float,
 ) -> float:  # fmt: skip
-    """Wall seconds of one run."""
+    """Wall seconds of one run of `needed_s`, failures at a constant rate; maintenance apart."""
     wall, done, step = 0.0, 0.0, interval_s + cost_s
     while True:
         gap = draw.expovariate(1 / mtti_s)

@@ -13,19 +13,22 @@ from fractions import Fraction
 from suanli.count import build_ledger
 from suanli.errors import Fault, FaultList, InputError, shown
 from suanli.formulas import counting, running
+from suanli.measure import conventions_beside, flops_per_token
 from suanli.nouns.arch import Arch
 from suanli.nouns.convention import Convention
-from suanli.nouns.measures import Peak, Source, TrainPlan
+from suanli.nouns.measures import GIVEN_HOURS, Peak, Source, TrainPlan
 from suanli.nouns.workload import Workload, option
+from suanli.plan.spread import TAKEN_AS_EXACT, Doubt, Sure, sure
 from suanli.units import DAY, HOUR
 
 ROUNDING = 1e-9
+UTILISATIONS = ("mfu", "hfu", "flop_per_s", "gpu_hours")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What is known of the run beside the model. Exactly one of `mfu`, `hfu`, `flop_per_s` is the utilisation;
-    of `gpus` and `deadline_s` at most one decides the other.
+    """What is known of the run beside the model. Exactly one of `mfu`, `hfu`, `flop_per_s` is the utilisation, or
+    `gpu_hours` (all that were paid, lost ones too) tells it; of `gpus` and `deadline_s` at most one decides the other.
     """
 
     tokens: int
@@ -34,6 +37,7 @@ class Budget:
     mfu: float | None = None
     hfu: float | None = None
     flop_per_s: float | None = None
+    gpu_hours: float | None = None
     goodput: float = 1.0
     price: float | None = None
     power: float | None = None
@@ -41,6 +45,7 @@ class Budget:
     carbon: float | None = None
     mfu_interval: tuple[float, float] | None = None
     layout: str | None = None
+    doubt: Doubt | None = None
     assumed: tuple[Source, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
 
@@ -54,13 +59,13 @@ class Budget:
                 where="--gpus and --deadline",
                 expected="one of them",
             )
-        given = [name for name in ("mfu", "hfu", "flop_per_s") if getattr(self, name) is not None]
+        given = [name for name in UTILISATIONS if getattr(self, name) is not None]
         if len(given) > 1:
             names = " and ".join("--tflops-per-gpu" if name == "flop_per_s" else option(name) for name in given)
             faults.add(code="contradiction", message="one utilisation is needed", got=names, expected="one of them")
         for name in ("mfu", "hfu", "goodput"):
             _check_range(faults, name, getattr(self, name), high=1)
-        for name in ("tokens", "gpus", "deadline_s", "flop_per_s", "power", "price"):
+        for name in ("tokens", "gpus", "deadline_s", "flop_per_s", "gpu_hours", "power", "price"):
             _check_range(faults, name, getattr(self, name), low_open=name != "price")
         _check_range(faults, "pue", self.pue, low=1, low_open=False)
         _check_range(faults, "carbon", self.carbon, low_open=False)
@@ -141,10 +146,12 @@ def train(
     n = params if params is not None else arch.params_active if arch else 0
     flops = run_flops(arch, workload, convention, budget.tokens, params)
     hours = _hours(flops, budget, peak)
-    _check_peak(flops, hours, peak)
+    _check_peak(flops, hours, peak, "--mfu" if budget.gpu_hours is None else "--gpu-hours")
     seconds = hours * HOUR
     gpus = budget.gpus or _gpus(hours, budget)
     paid = hours / budget.goodput
+    mfu = running.utilisation(flops.model / seconds, peak.flop_per_s) if peak else None
+    known = _sure(hours, mfu, gpus, budget)
     energy = None if budget.power is None else running.run_energy_kwh(hours, budget.power, budget.pue, budget.goodput)
     return TrainPlan(
         model=name or (arch.name if arch else f"{n:,} parameters"),
@@ -153,7 +160,7 @@ def train(
         flops=flops.model,
         hardware_flops=flops.hardware,
         ideal={f"{k}n": counting.ideal_flops(k, n, budget.tokens) for k in (6, 8)},
-        mfu=running.utilisation(flops.model / seconds, peak.flop_per_s) if peak else None,
+        mfu=mfu,
         hfu=running.utilisation(flops.hardware / seconds, peak.flop_per_s) if peak else None,
         mfu_interval=budget.mfu_interval,
         layout=budget.layout,
@@ -169,12 +176,52 @@ def train(
         energy_kwh=energy,
         co2_kg=None if energy is None or budget.carbon is None else running.run_co2_kg(energy, budget.carbon),
         assumed=budget.assumed,
-        reasons=_reasons(budget, peak, gpus),
+        useful_mfu=None if mfu is None else mfu * budget.goodput,
+        useful_mfu_by_convention=_by_convention(
+            arch, workload, convention, budget.tokens / (paid * HOUR), peak, params
+        ),
+        gpu_hours_paid_interval=known.paid,
+        days_interval=_times(known.paid, running.wall_days(1.0, gpus, 1.0) if gpus else None),
+        cost_interval_usd=_times(known.paid, budget.price),
+        goodput_interval=known.goodput,
+        spreads=known.spreads,
+        reasons=_reasons(budget, peak, gpus) | ({} if known.reason is None else {"intervals": known.reason}),
     )
+
+
+def _sure(hours: float, mfu: float | None, gpus: int | None, budget: Budget) -> Sure:
+    """Intervals of what is paid; none where that is given."""
+    if budget.gpu_hours is not None:
+        return Sure(paid=None, goodput=None, spreads=(), reason=GIVEN_HOURS)
+    doubt = budget.doubt or Doubt(half_width=None, mfu_why=TAKEN_AS_EXACT)
+    return sure(hours, mfu, budget.goodput, gpus, doubt)
+
+
+def _times(ends: tuple[float, float] | None, factor: float | None) -> tuple[float, float] | None:
+    """Both ends of an interval in another unit."""
+    return None if ends is None or factor is None else (ends[0] * factor, ends[1] * factor)
+
+
+def _by_convention(
+    arch: Arch | None, workload: Workload, convention: Convention, tokens_per_s: float, peak: Peak | None,
+    params: int | None,
+) -> dict[str, float]:  # fmt: skip
+    """Utilisation of all hours paid under each common convention; those above the peak are left out."""
+    if arch is None or peak is None or params is not None:
+        return {}
+    found = {
+        each.name: running.utilisation(
+            flops_per_token(arch, workload, each, workload.recompute).model * tokens_per_s, peak.flop_per_s
+        )
+        for each in conventions_beside(arch, convention)
+    }
+    return {name: value for name, value in found.items() if value <= 1}
 
 
 def _hours(flops: RunFlops, budget: Budget, peak: Peak | None) -> float:
     """Productive GPU-hours by the utilisation known. Raises InputError where none is, or the rate exceeds the peak."""
+    if budget.gpu_hours is not None:
+        return budget.gpu_hours * budget.goodput
     if budget.flop_per_s is not None:  # an achieved rate is of what the machine executes
         if peak is not None and budget.flop_per_s > peak.flop_per_s:
             raise _above_peak(budget.flop_per_s, peak)
@@ -203,7 +250,7 @@ def _hours(flops: RunFlops, budget: Budget, peak: Peak | None) -> float:
     return running.gpu_hours(flops.model, peak.flop_per_s, budget.mfu)
 
 
-def _check_peak(flops: RunFlops, hours: float, peak: Peak | None) -> None:
+def _check_peak(flops: RunFlops, hours: float, peak: Peak | None, where: str) -> None:
     """Refuse a utilisation that asks more of the machine than its peak once recomputation is counted."""
     rate = flops.hardware / (hours * HOUR)
     if peak is not None and rate > peak.flop_per_s * (1 + ROUNDING):
@@ -211,7 +258,7 @@ def _check_peak(flops: RunFlops, hours: float, peak: Peak | None) -> None:
             Fault(
                 code="above_peak",
                 message="no machine exceeds its peak",
-                where="--mfu",
+                where=where,
                 got=f"an HFU of {rate / peak.flop_per_s:.1%} with what is recomputed",
                 expected="at most 100 %",
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
@@ -42,13 +43,7 @@ def typical_mfu(params: int, device: Device, dtype: str, convention: Convention,
 
     Runs are near by the ratio of their sizes and, where `gpus` is given, a little by the ratio of their GPU counts.
     """
-    found = [
-        (_distance(size, run.gpu_count, params, gpus), mfu, run)
-        for run in published_runs()
-        if _comparable(run, device, dtype)
-        and (size := (run.params_active_b or run.params_total_b or 0) * GIGA)
-        and (mfu := _mfu(run, convention, device, dtype)) is not None
-    ]
+    found = comparable_runs(device, dtype, convention)
     if not found:
         raise InputError(
             Fault(
@@ -59,14 +54,33 @@ def typical_mfu(params: int, device: Device, dtype: str, convention: Convention,
                 hint="The utilisation is taken from published runs on the same GPU only, never from another.",
             )
         )
-    near = sorted(found, key=lambda row: (row[0], row[2].id))[:NEAREST]
+    near = nearest(found, params, gpus, NEAREST)
     values = sorted(mfu for _, mfu, _ in near)
     middle = median(values)
     sentence = _sentence(near, values, device, params)
     return Typical(middle, values[0], values[-1], tuple(run.id for *_, run in near), sentence)
 
 
-def _distance(size: float, count: int | None, params: int, gpus: int | None) -> float:
+Row = tuple[float, float, PublishedRun]  # parameters, MFU, the run
+
+
+def comparable_runs(device: Device, dtype: str, convention: Convention) -> list[Row]:
+    """Pre-training runs on that GPU in that dtype whose MFU under the convention is known."""
+    return [
+        (size, mfu, run)
+        for run in published_runs()
+        if _comparable(run, device, dtype)
+        and (size := (run.params_active_b or run.params_total_b or 0) * GIGA)
+        and (mfu := _mfu(run, convention, device, dtype)) is not None
+    ]
+
+
+def nearest(rows: Iterable[Row], params: float, gpus: int | None, count: int) -> list[Row]:
+    """The `count` runs most like one of so many parameters on so many GPUs."""
+    return sorted(rows, key=lambda row: (_distance(row[0], row[2].gpu_count, params, gpus), row[2].id))[:count]
+
+
+def _distance(size: float, count: int | None, params: float, gpus: int | None) -> float:
     """How unlike two runs are: ratios of parameters and, weighing a quarter, of GPUs, both as logarithms."""
     scale = abs(math.log(count / gpus)) if count and gpus else 0.0
     return abs(math.log(size / params)) + GPUS_WEIGHT * scale
@@ -91,10 +105,10 @@ def _sentence(near: list[tuple[float, float, PublishedRun]], values: list[float]
 
 def _far(sizes: list[float], params: int) -> str:
     """A warning where no run is of a like size."""
-    nearest = min(sizes, key=lambda size: abs(math.log(size / params)))
-    if 1 / FAR <= nearest / params <= FAR:
+    closest = min(sizes, key=lambda size: abs(math.log(size / params)))
+    if 1 / FAR <= closest / params <= FAR:
         return ""
-    return f"; none is near in size: the nearest has {format_count(nearest)}, so take it with care"
+    return f"; none is near in size: the nearest has {format_count(closest)}, so take it with care"
 
 
 def _comparable(run: PublishedRun, device: Device, dtype: str) -> bool:

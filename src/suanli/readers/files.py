@@ -65,8 +65,13 @@ def model_name(file: Path) -> str:
 
 
 def read_json_config(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, every key once, every number finite. Raises UnreadableFileError."""
-    text = _decoded(path, _bytes(path))
+    """The object that describes a model, every key once, every number finite. Raises UnreadableFileError."""
+    return read_json_object(path, f"a {CONFIG}", "A model is described by one JSON object.")
+
+
+def read_json_object(path: Path, what: str, hint: str | None = None) -> dict[str, Any]:
+    """The object in a JSON file, within the same bounds. Raises UnreadableFileError."""
+    text = _decoded(path, _bytes(path, what))
     try:
         value = json.loads(
             text,
@@ -79,7 +84,7 @@ def read_json_config(path: Path) -> dict[str, Any]:
         _refuse(path, "bad_json", str(problem), hint="Write each key once and plain finite numbers.")
     except json.JSONDecodeError as problem:
         place = f"line {problem.lineno}, column {problem.colno}: {problem.msg}"
-        _refuse(path, "not_json", "the file is not JSON", got=place, hint="A model is described by one JSON object.")
+        _refuse(path, "not_json", "the file is not JSON", got=place, hint=hint)
     except RecursionError:
         _too_deep(path)
     if not isinstance(value, dict):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -55,6 +56,18 @@ def read_sizes(path: Path, series: str | None = None) -> Series:
     faults.raise_if_any()
     found = sorted((size for size in sizes if size is not None), key=lambda size: size.gpus)
     return Series(name=name or path.stem, sizes=tuple(found))
+
+
+def with_batch(found: Series, batch: int) -> Series:
+    """The series with a global batch given beside it. Raises InputError where its sizes say one themselves."""
+    own = sorted({size.global_batch for size in found.sizes if size.global_batch is not None})
+    if own:
+        faults = FaultList(InputError)
+        faults.add(code="contradiction", message="the sizes say their batch themselves", where="--global-batch",
+                   got=f"{batch:,} beside {', '.join(f'{each:,}' for each in own[:4])}",
+                   expected="no such option")  # fmt: skip
+        faults.raise_if_any()
+    return replace(found, sizes=tuple(replace(size, global_batch=batch) for size in found.sizes))
 
 
 def _columns(names: list[str], where: str, faults: FaultList, *, empty: bool) -> dict[str, str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from suanli.report.chart import Chart
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -36,7 +38,7 @@ class Lines:
     lines: tuple[str, ...]
 
 
-Block = Facts | Table | Lines
+Block = Facts | Table | Lines | Chart
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names, shown
 from suanli.nouns.result import Result
+from suanli.report.chart import Chart, plain
 from suanli.report.document import Block, Document, Facts, Lines, Table
 from suanli.report.pages import document_of
 
@@ -28,7 +29,7 @@ def as_csv(result: Result) -> str:
     writer = csv.writer(out, lineterminator="\n")
     document = document_of(result)
     for block in document.blocks:
-        if isinstance(block, Lines) or not block.rows:
+        if isinstance(block, Lines | Chart) or not block.rows:  # what a chart shows stands in the tables
             continue
         if out.tell():
             out.write("\n")
@@ -54,7 +55,12 @@ def as_markdown(result: Result) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+CHART_WIDTH = 80
+
+
 def _markdown(block: Block) -> str:
+    if isinstance(block, Chart):
+        return "\n".join(("```text", *plain(block, CHART_WIDTH), "```")) if block.rows else ""
     if isinstance(block, Lines):
         return "\n".join(f"- {_cell(line)}" for line in block.lines)
     if isinstance(block, Facts):

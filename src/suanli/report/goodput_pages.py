@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from suanli.nouns.goodput import Goodput, Loss, MeasuredGoodput, Rate
 from suanli.nouns.result import Result
+from suanli.report.chart import Chart, Curve
 from suanli.report.common import NOT_GIVEN, closing, exact, whole
 from suanli.report.document import Document, Facts, Table
-from suanli.units import DAY, format_percent, format_seconds
+from suanli.units import DAY, HOUR, MINUTE, format_percent, format_seconds
 
 
 def goodput_document(result: Result) -> Document:
@@ -22,6 +23,7 @@ def goodput_document(result: Result) -> Document:
             _reliability(found),
             _account("Wall time", found.account),
             _intervals(found),
+            _chart(found),
             _first_order(found),
             _finish(found),
             Table(
@@ -81,6 +83,30 @@ def _intervals(found: Goodput) -> Table:
         for each in found.intervals
     )
     return Table("Checkpoint interval by rule", ("rule", "interval", "wall time lost"), rows)
+
+
+TICKS = 5
+EVERY_S = (1, 10, MINUTE, 10 * MINUTE, HOUR, 10 * HOUR, 10 * DAY)  # marks of time
+
+
+def _chart(found: Goodput) -> Chart:
+    """Wall time lost over the interval between checkpoints, the best marked."""
+    points = tuple((each.interval_s, each.lost) for each in found.curve)
+    known = {each.rule: each for each in found.intervals}
+    best = [(each.interval_s, each.lost) for name in ("exact", "given")
+            if (each := known.get(name)) is not None and each.interval_s is not None and points]  # fmt: skip
+    marks = (Curve("best", "●", "bold green", tuple(best[:1])), Curve("given", "○", "magenta", tuple(best[1:])))
+    if not points:
+        return Chart("", (), (), ((0.0, ""),), "", "")
+    most = max(lost for _, lost in points)
+    times = [each for each in EVERY_S if points[0][0] <= each <= points[-1][0]]
+    ends = (points[0][0], *times, points[-1][0]) if len(times) < 2 else times
+    return Chart(
+        "Wall time lost over the checkpoint interval", (Curve("lost", "─", "cyan", points, line=True), *marks),
+        tuple((each, format_seconds(each)) for each in ends),
+        tuple((each * most / (TICKS - 1), format_percent(each * most / (TICKS - 1), 0)) for each in range(TICKS)),
+        "work between checkpoints", "lost", log_y=False,
+    )  # fmt: skip
 
 
 def _first_order(found: Goodput) -> Facts:

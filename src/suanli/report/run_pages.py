@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suanli.nouns.measures import Mfu, Peak, TrainPlan, Utilisation
+from suanli.nouns.measures import GIVEN_HOURS, Mfu, Peak, Spread, TrainPlan, Utilisation
 from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN, closing, exact, plural, whole
 from suanli.report.document import Document, Facts, Table
@@ -14,6 +14,7 @@ from suanli.units import (
     format_flop_per_s,
     format_flops,
     format_percent,
+    format_seconds,
     format_usd,
 )
 
@@ -74,7 +75,8 @@ def train_document(result: Result) -> Document:
     days = "" if plan.days is None else f": {plan.days:,.2f} days"
     gpus = "" if plan.gpus is None else f" on {plan.gpus:,} GPU{'s' if plan.gpus > 1 else ''}"
     headline = f"{plan.model} on {format_count(plan.tokens)} tokens{gpus}{days}"
-    return Document(headline, (_work(plan), _time(plan), _bill(plan), *closing(result)))
+    blocks = (_work(plan), _time(plan), _bill(plan), _sure(plan), _programme(plan))
+    return Document(headline, (*blocks, *closing(result)))
 
 
 def _work(plan: TrainPlan) -> Facts:
@@ -95,12 +97,48 @@ def _time(plan: TrainPlan) -> Facts:
         ("GPU-hours", whole(plan.gpu_hours), "productive"),
         ("GPU-days", whole(plan.gpu_days), "productive"),
         ("goodput", format_percent(plan.goodput), "useful part of wall time"),
-        ("GPU-hours paid", whole(plan.gpu_hours_paid), "productive / goodput"),
+        ("GPU-hours paid", whole(plan.gpu_hours_paid), _paid(plan)),
         ("GPUs", NOT_GIVEN if plan.gpus is None else exact(plan.gpus), ""),
         ("days", NOT_GIVEN if plan.days is None else f"{plan.days:,.2f}", reasons.get("days", "wall time")),
+        ("goodput × MFU", percent(plan.useful_mfu), "of all hours paid"),
         ("tokens/s a GPU", f"{plan.tokens_per_second_per_gpu:,.1f}", "while running"),
     ]
     return Facts("Time", tuple(rows))
+
+
+def _paid(plan: TrainPlan) -> str:
+    return "as given" if plan.reasons.get("intervals") == GIVEN_HOURS else "productive / goodput"
+
+
+def _sure(plan: TrainPlan) -> Facts:
+    """The 90 % intervals, and what they are made of."""
+    hours, days, cost = plan.gpu_hours_paid_interval, plan.days_interval, plan.cost_interval_usd
+    rows = []
+    if hours is not None:
+        rows.append(("GPU-hours paid", f"{whole(hours[0])} to {whole(hours[1])}", "of MFU and goodput together"))
+    if days is not None:
+        rows.append(("days", f"{days[0]:,.2f} to {days[1]:,.2f}", ""))
+    if cost is not None:
+        rows.append(("cost", f"{format_usd(cost[0])} to {format_usd(cost[1])}", "the price taken as exact"))
+    if rows:
+        rows += [(each.name.replace("mtti_s", "MTTI").replace("mfu", "MFU"), _ends(each), each.why)
+                 for each in plan.spreads]  # fmt: skip
+    return Facts("How sure, 90 %", tuple(rows), right=False)
+
+
+def _ends(each: Spread) -> str:
+    if each.low is None or each.high is None:
+        return "exact"
+    write = format_seconds if each.name == "mtti_s" else percent
+    return f"{write(each.low)} to {write(each.high)}"
+
+
+def _programme(plan: TrainPlan) -> Table:
+    """Where the hours are given: what they make under each convention."""
+    given = plan.reasons.get("intervals") == GIVEN_HOURS
+    found = plan.useful_mfu_by_convention if given else {}
+    rows = tuple((name, percent(value)) for name, value in found.items())
+    return Table("Whole-programme utilisation under each convention", ("convention", "of all hours paid"), rows)
 
 
 def _origin(plan: TrainPlan) -> str:
@@ -108,6 +146,8 @@ def _origin(plan: TrainPlan) -> str:
     if plan.mfu_interval is not None:
         low, high = plan.mfu_interval
         return f"predicted, {percent(low, 1)} to {percent(high, 1)}, see Notes"
+    if plan.reasons.get("intervals") == GIVEN_HOURS:
+        return "told by the GPU-hours"
     return "assumed, see Notes" if any(each.name == "MFU" for each in plan.assumed) else "as given"
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from suanli.nouns.result import Result
 from suanli.nouns.scaling import METRICS, Fit, Pair, Scaling
+from suanli.report.chart import Chart, Curve
 from suanli.report.common import NOT_GIVEN, closing, exact
 from suanli.report.document import Document, Lines, Table
 from suanli.units import format_percent
@@ -19,6 +22,7 @@ def scale_document(result: Result) -> Document:
         f"{format_percent(last.ratio)} of linear from {first.gpus:,} to {last.gpus:,} GPUs [{found.by}, {found.kind}]",
         (
             _sizes(found),
+            _chart(found),
             Table(
                 "Linear speed-up ratio in each form", ("from", "to", "by", "ratio", "by the last digits", "forms"),
                 tuple(row for pair in found.pairs for row in _pair(pair)), (True, True, False, True, True, False),
@@ -57,6 +61,33 @@ def _sizes(found: Scaling) -> Table:
     )
     columns = ("GPUs", "batch", f"{found.by} [{unit}]", "of linear", "speed-up", "0 % to 100 %".ljust(BAR))
     return Table("Sizes", columns, rows, (True, True, True, True, True, False))
+
+
+MOST_TICKS = 8
+
+
+def _chart(found: Scaling) -> Chart:
+    """Speed-up over GPUs, both logarithmic: what was measured and projected beside linear."""
+    first = found.sizes[0].gpus
+    last = max((found.sizes[-1].gpus, *(each.gpus for each in found.projection)))
+    most = last / first
+    law = found.fit.law if found.fit else ""
+    curves = (
+        Curve("linear", "·", "dim", ((first, 1.0), (last, most)), line=True),
+        Curve(law, "─", "cyan", tuple((each.gpus, each.speedup) for each in found.curve), line=True),
+        Curve("projected", "○", "magenta", tuple((each.gpus, each.speedup) for each in found.projection)),
+        Curve("measured", "●", "bold green", tuple((row.gpus, row.speedup) for row in found.sizes)),
+    )
+    ranges = tuple((each.gpus, *(end / each.ratio * each.speedup for end in (each.low, each.high)))
+                   for each in found.projection)  # fmt: skip
+    powers = range(math.floor(math.log2(most)) + 1)
+    every = -(-len(powers) // MOST_TICKS)
+    gpus = sorted({row.gpus for row in found.sizes} | {each.gpus for each in found.projection})
+    return Chart(
+        "Speed-up over GPUs, log–log", curves, tuple((each, exact(each)) for each in gpus),
+        tuple((2.0**each, f"{2**each:,}×") for each in powers[::every]), "GPUs", "speed-up", ranges=ranges,
+        legend="│ 90 %" if ranges else "",
+    )  # fmt: skip
 
 
 def _pair(pair: Pair) -> list[tuple[str, ...]]:

@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from suanli.report.chart import Chart, drawn
 from suanli.report.document import Block, Document, Facts, Lines, Table
 
 FIRST_COLUMN_WHOLE = 52  # names up to this long are not broken over lines
@@ -32,6 +33,8 @@ def _empty(block: Block) -> bool:
 
 
 def _body(block: Block, width: int) -> RichTable | Text:
+    if isinstance(block, Chart):
+        return Text("\n").join(Text.assemble(*line) for line in drawn(block, width))
     if isinstance(block, Lines):
         return Text("\n".join(block.lines))
     if isinstance(block, Facts):
