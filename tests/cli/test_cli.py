@@ -155,13 +155,13 @@ SURFACE = {
     "input trace strict symbolic sweep time-limit like",
     "compare": "seq batch input device tools time-limit memory-limit",
     "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit",
-    "scale": "points metric project series global-batch",
+    "scale": "points metric project series global-batch model gpu pin seq dtype stack fabric",
     "goodput": "gpus mtbf mtbf-node mtti failures gpus-per-node detect restart checkpoint-save checkpoint-mode "
     "checkpoint-stall checkpoint-load interval spares repair stragglers maintenance days mfu seed events",
     "mfu": "gpu gpus seq step-time global-batch tokens-per-second tflops-per-gpu dtype peak recompute convention "
     "memory-used image frames",
     "train": "tokens gpu gpus deadline params seq global-batch mfu hfu tflops-per-gpu recompute convention dtype "
-    "goodput price power pue carbon",
+    "gpu-hours goodput failures restart checkpoint-save price power pue carbon",
     "gpus": "sort filter",
     "models": "sort filter",
     "why": "seq batch phase kv-len image frames dtype kv-dtype optimizer trainable recompute convention params gpu "

@@ -264,8 +264,8 @@ def test_a_series_is_chosen_by_a_part_of_its_name(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        ({}, "one series of sizes is needed in --points; expected a CSV file, or --points 64:1.0,128:1.9 with "
-             "--metric."),
+        ({}, "one series of sizes is needed in --points; expected FILE.csv, JSON files of `suanli mfu`, or "
+             "--points 64:1.0,128:1.9 with --metric."),
         ({"points": "1:2,2:1"}, "points need to say what they are in --metric; expected one of step_time_s, minutes"),
         ({"points": "1:2,2:1", "metric": "sped"}, "unknown metric 'sped' in --metric"),
         ({"points": "1:2,2:1.1", "metric": "time", "project": "2"},
@@ -285,7 +285,7 @@ def test_points_of_other_kinds_are_errors_of_ours(points) -> None:
         suanli.scale(points=points, metric="time")
 
 
-@pytest.mark.parametrize("file", [3, b"x", ["a.csv"]])
+@pytest.mark.parametrize("file", [3, b"x", [], [3]])
 def test_a_file_is_a_path(file) -> None:
     with pytest.raises(InputError, match=r"not a file in FILE\.csv"):
         suanli.scale(file)
@@ -299,15 +299,22 @@ def test_half_a_gpu_is_none() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"global_batch": 64}, "a file says the batch itself"),
         ({"series": "foo"}, "the file has one series, without a name"),
+        ({"global_batch": 64}, "the sizes say their batch themselves in --global-batch; got 64 beside 64, 128"),
     ],
 )
 def test_options_that_a_file_does_not_take(tmp_path, options, message) -> None:
     path = tmp_path / "x.csv"
-    path.write_text("gpus,mfu\n8,0.4\n16,0.39\n")
+    path.write_text("gpus,mfu,gbs\n8,0.4,64\n16,0.39,128\n")
     with pytest.raises(InputError, match=message):
         suanli.scale(path, **options)
+
+
+def test_a_batch_beside_a_file_that_says_none(tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("gpus,step_time_s\n8,1.00\n16,0.52\n")
+    assert suanli.scale(path).result.kind == UNKNOWN
+    assert suanli.scale(path, global_batch=64).result.kind == STRONG
 
 
 @pytest.mark.parametrize("text", ["gpus,mfu\n64,0.4,9,9\n128,0.3\n", 'gpus,mfu\n64,0.4\n128,"0.3\n'])

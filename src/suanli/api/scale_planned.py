@@ -9,6 +9,7 @@ from typing import Any
 from suanli.api.layouts import DEFAULT_STACK, PEAK_OF, question_of, read_fabric
 from suanli.api.parts import DTYPE_NAMES, read_device, read_model_of, read_workload
 from suanli.api.request import Request
+from suanli.api.scaling import PLANNED
 from suanli.errors import SuanliError, unknown_name
 from suanli.nouns.arch import Arch
 from suanli.nouns.hardware import Device
@@ -17,7 +18,6 @@ from suanli.nouns.workload import Workload, option
 from suanli.plan.layout import ROOMY, Question, fastest_layout
 from suanli.plan.scale import kind_of
 
-OPTIONS = ("gpu", "pin", "seq", "dtype", "stack", "fabric")
 NO_BATCH = "the global batch of a size is not known: a column global_batch, or --global-batch"
 NO_LAW = "the global batch is neither fixed nor grows with the GPUs: what it is at a larger size is not known"
 
@@ -38,11 +38,15 @@ class Asked:
         work = replace(self.workload, batch=batch)
         return question_of(self.arch, self.device, work, (gpus,), self.stack, pins=self.pins, links=self.links)
 
+    def plan(self, series: Series, more: Sequence[int]) -> Planner:
+        """The planner's step at every measured size and at those projected to; or why it cannot be used."""
+        return _plan_sizes(self, series, more)
+
 
 def read_asked(request: Request, model: Any, typed: dict[str, Any]) -> Asked | None:
     """What the planner is asked; None where no model is given, or with faults."""
     if model is None:
-        given = [option(name) for name in OPTIONS if typed[name] is not None]
+        given = [option(name) for name in PLANNED if typed[name] is not None]
         if given:
             request.fault("missing_option", f"{' and '.join(given)} without a model", "model",
                           expected="--model llama-3.1-70b")  # fmt: skip
@@ -68,7 +72,7 @@ def read_asked(request: Request, model: Any, typed: dict[str, Any]) -> Asked | N
     return asked
 
 
-def plan_sizes(asked: Asked, series: Series, more: Sequence[int]) -> Planner:
+def _plan_sizes(asked: Asked, series: Series, more: Sequence[int]) -> Planner:
     """The planner's step at every measured size and at those projected to; or why it cannot be used."""
     batches = _batches(series, more)
     if isinstance(batches, str):

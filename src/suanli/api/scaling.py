@@ -8,7 +8,6 @@ from typing import Any
 
 from suanli.api.parts import assumed_line
 from suanli.api.request import Request
-from suanli.api.scale_planned import plan_sizes, read_asked
 from suanli.catalog.scaling import usual
 from suanli.errors import FaultList, InputError, SuanliError, shown, unknown_name
 from suanli.nouns.result import Result
@@ -22,6 +21,7 @@ from suanli.units import parse
 
 ALIASES = {"time": "step_time_s", "tokens": "tokens_per_s", "samples": "samples_per_s", "tflops": "tflops_per_gpu"}
 MOST_PROJECTED = 1000
+PLANNED = ("gpu", "pin", "seq", "dtype", "stack", "fabric")  # options of the planner
 ONE_SERIES = "FILE.csv, JSON files of `suanli mfu`, or --points 64:1.0,128:1.9 with --metric"
 
 
@@ -59,7 +59,11 @@ def scale(
     given = {"file": file, "points": points, "metric": metric, "project": project, "series": series,
              "global_batch": global_batch, "model": model, "gpu": gpu, "pin": pin, "seq": seq, "dtype": dtype,
              "stack": stack, "fabric": fabric}  # fmt: skip
-    asked = read_asked(request, model, given)
+    asked = None
+    if any(given[name] is not None for name in ("model", *PLANNED)):
+        from suanli.api.scale_planned import read_asked  # noqa: PLC0415  the planner comes where it is asked
+
+        asked = read_asked(request, model, given)
     if (file is None) == (points is None):
         request.fault("contradiction" if file is not None else "missing_option", "one series of sizes is needed",
                       "points", expected=ONE_SERIES)  # fmt: skip
@@ -76,7 +80,7 @@ def scale(
     request.check()
     assert found is not None and more is not None
     known = usual()
-    planner = None if asked is None else plan_sizes(asked, found, more)
+    planner = None if asked is None else asked.plan(found, more)
     books = analyse(found, by=name, project=more, slope=known.slope_per_doubling, width=known.interval_units,
                     planner=planner)  # fmt: skip
     return Result(

@@ -25,7 +25,7 @@ from suanli.measure import PUBLISHED_SELECTIVE, find_peak
 from suanli.nouns.arch import Arch
 from suanli.nouns.convention import Convention
 from suanli.nouns.hardware import Device
-from suanli.nouns.measures import Source
+from suanli.nouns.measures import Peak, Source
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload, option
 from suanli.plan.spread import Doubt
@@ -106,11 +106,7 @@ def train(
         inputs={"model": as_asked(model) if model is not None else None, **request.given, "assumed": request.assumed},
         convention=rule.name if n is None else "6N·tokens (--params)",
         result=plan,
-        sources=(
-            *(arch.sources if arch else ()),
-            "6·N·tokens: arXiv:2001.08361 §2.1" if ideal else f"convention {rule.name}: {rule.source}",
-            *((f"peak: {top.source}",) if top else ()),
-        ),
+        sources=_sources(arch, None if ideal else rule, top),
         notes=(
             *assumed_line(request),
             *(f"{each.name}: {each.why}" for each in budget.assumed),
@@ -118,6 +114,14 @@ def train(
             *_idle(ideal, convention=convention, seq=seq, global_batch=None if tried else global_batch),
         ),
         asked={"budget": budget},
+    )
+
+
+def _sources(arch: Arch | None, rule: Convention | None, top: Peak | None) -> tuple[str, ...]:
+    return (
+        *(arch.sources if arch else ()),
+        "6·N·tokens: arXiv:2001.08361 §2.1" if rule is None else f"convention {rule.name}: {rule.source}",
+        *((f"peak: {top.source}",) if top else ()),
     )
 
 

@@ -170,7 +170,7 @@ def _interval(at: Reliability, rule: str) -> Interval:
     return Interval(rule=rule, interval_s=found, lost=_lost(at, found))
 
 
-CURVE, FAR = 32, 16.0  # points for a chart; how far from the best, as a factor
+CURVE, FAR = 32, 8.0  # points for a chart; how far from the best, as a factor
 
 
 def _curve(at: Reliability, chosen: float | None) -> tuple[CurvePoint, ...]:

@@ -185,7 +185,7 @@ def train(
         cost_interval_usd=_times(known.paid, budget.price),
         goodput_interval=known.goodput,
         spreads=known.spreads,
-        reasons=_reasons(budget, peak, gpus) | ({} if known.reason is None else {"intervals": known.reason}),
+        reasons=_reasons(budget, peak, gpus, known),
     )
 
 
@@ -285,9 +285,11 @@ def _gpus(hours: float, budget: Budget) -> int | None:
     return max(1, math.ceil(needed - 1e-9))  # a deadline met exactly needs no GPU more
 
 
-def _reasons(budget: Budget, peak: Peak | None, gpus: int | None) -> dict[str, str]:
+def _reasons(budget: Budget, peak: Peak | None, gpus: int | None, known: Sure) -> dict[str, str]:
     """Why a figure is not given."""
     found = dict(budget.reasons)
+    if known.reason is not None:
+        found["gpu_hours_paid_interval"] = known.reason
     if peak is None:
         found["mfu"] = found["hfu"] = "no GPU, hence no peak (--gpu)"
     if gpus is None:

@@ -9,6 +9,7 @@ from typing import Any
 from suanli.errors import FaultList, InputError, SuanliError, shown
 from suanli.nouns.scaling import Figure, Series, Size
 from suanli.readers.results import read_result
+from suanli.readers.sizes import read_figure
 from suanli.units import parse
 
 NAME = "results of mfu"
@@ -47,16 +48,30 @@ def _size(run: Mapping[str, Any], where: str, faults: FaultList, *, with_mfu: bo
                    got=f"gpus {shown(gpus)}, tokens_per_second_per_gpu {shown(rate)}",
                    expected="what `suanli mfu --json` prints")  # fmt: skip
         return None
-    figures = {"tokens_per_s_per_gpu": Figure(value=float(rate))}
-    if with_mfu and isinstance(mfu, int | float) and mfu > 0:
-        figures["mfu"] = Figure(value=float(mfu))
     batch = _number(inputs.get("global_batch"), "count")
-    step = _number(inputs.get("step_time"), "duration")
-    if step and batch:
-        figures["step_time_s"] = Figure(value=step)
+    part = _half_digit_part(inputs)
+    values = {"step_time_s": _number(inputs.get("step_time"), "duration") if batch else None,
+              "tokens_per_s_per_gpu": float(rate), "mfu": mfu if with_mfu else None}  # fmt: skip
+    figures = {
+        name: Figure(value=value, half_digit=value * part)
+        for name, value in values.items()
+        if isinstance(value, int | float) and value > 0
+    }
     assumed = inputs.get("assumed") if isinstance(inputs.get("assumed"), dict) else {}
     words = {name: str(value) for name in WORDS if (value := inputs.get(name, assumed.get(name))) is not None}
     return Size(gpus=gpus, figures=figures, global_batch=int(batch) if batch else None, words=words)
+
+
+MEASURED = {"step_time": "step_time_s", "tokens_per_second": "tokens_per_s", "tflops_per_gpu": "tflops_per_gpu"}
+
+
+def _half_digit_part(inputs: Mapping[str, Any]) -> float:
+    """Half a unit of the last digit of what was typed, as a part of it: every figure of the run shares it."""
+    for name, metric in MEASURED.items():
+        if isinstance(inputs.get(name), str):
+            figure = read_figure(metric, inputs[name].strip(), name, FaultList(InputError))
+            return figure.half_digit / figure.value if figure is not None else 0.0
+    return 0.0
 
 
 def _number(value: Any, kind: str) -> float | None:

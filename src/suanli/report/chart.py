@@ -27,7 +27,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves, later ones over earlier ones; `x` is logarithmic always, `y` where it says so. Ticks with their labels."""
+    """Curves, later ones over earlier ones; x is logarithmic always, y where it says so; ticks with their labels."""
 
     title: str
     curves: tuple[Curve, ...]

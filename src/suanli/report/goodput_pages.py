@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from suanli.nouns.goodput import Goodput, Loss, MeasuredGoodput, Rate
 from suanli.nouns.result import Result
 from suanli.report.chart import Chart, Curve
@@ -85,8 +87,13 @@ def _intervals(found: Goodput) -> Table:
     return Table("Checkpoint interval by rule", ("rule", "interval", "wall time lost"), rows)
 
 
-TICKS = 5
-EVERY_S = (1, 10, MINUTE, 10 * MINUTE, HOUR, 10 * HOUR, 10 * DAY)  # marks of time
+MOST_TICKS = 5
+STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)  # between two marks of what is lost
+TIMES = (
+    *((each, f"{each} s") for each in (1, 2, 5, 10, 20)),
+    *((each * MINUTE, f"{each} min") for each in (1, 2, 5, 10, 20)),
+    *((each * HOUR, f"{each} h") for each in (1, 2, 5, 10)), *((each * DAY, f"{each} d") for each in (1, 2, 5, 10, 20)),
+)  # fmt: skip
 
 
 def _chart(found: Goodput) -> Chart:
@@ -99,13 +106,15 @@ def _chart(found: Goodput) -> Chart:
     if not points:
         return Chart("", (), (), ((0.0, ""),), "", "")
     most = max(lost for _, lost in points)
-    times = [each for each in EVERY_S if points[0][0] <= each <= points[-1][0]]
-    ends = (points[0][0], *times, points[-1][0]) if len(times) < 2 else times
+    step = next((each for each in STEPS if most / each < MOST_TICKS), STEPS[-1])
+    marked = [step * each for each in range(math.floor(most / step) + 1)]
+    times = tuple(each for each in TIMES if points[0][0] <= each[0] <= points[-1][0])
+    ends = times or ((points[0][0], format_seconds(points[0][0])),)
+    curves = (Curve("lost", "─", "cyan", points, line=True), *marks)
+    percents = tuple((each, format_percent(each, 0 if step >= STEPS[3] else 1)) for each in marked)
     return Chart(
-        "Wall time lost over the checkpoint interval", (Curve("lost", "─", "cyan", points, line=True), *marks),
-        tuple((each, format_seconds(each)) for each in ends),
-        tuple((each * most / (TICKS - 1), format_percent(each * most / (TICKS - 1), 0)) for each in range(TICKS)),
-        "work between checkpoints", "lost", log_y=False,
+        "Wall time lost over the checkpoint interval", curves, ends, percents, "work between checkpoints", "lost",
+        log_y=False,
     )  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def _time(plan: TrainPlan) -> Facts:
 
 
 def _paid(plan: TrainPlan) -> str:
-    return "as given" if plan.reasons.get("intervals") == GIVEN_HOURS else "productive / goodput"
+    return "as given" if plan.reasons.get("gpu_hours_paid_interval") == GIVEN_HOURS else "productive / goodput"
 
 
 def _sure(plan: TrainPlan) -> Facts:
@@ -135,7 +135,7 @@ def _ends(each: Spread) -> str:
 
 def _programme(plan: TrainPlan) -> Table:
     """Where the hours are given: what they make under each convention."""
-    given = plan.reasons.get("intervals") == GIVEN_HOURS
+    given = plan.reasons.get("gpu_hours_paid_interval") == GIVEN_HOURS
     found = plan.useful_mfu_by_convention if given else {}
     rows = tuple((name, percent(value)) for name, value in found.items())
     return Table("Whole-programme utilisation under each convention", ("convention", "of all hours paid"), rows)
@@ -146,7 +146,7 @@ def _origin(plan: TrainPlan) -> str:
     if plan.mfu_interval is not None:
         low, high = plan.mfu_interval
         return f"predicted, {percent(low, 1)} to {percent(high, 1)}, see Notes"
-    if plan.reasons.get("intervals") == GIVEN_HOURS:
+    if plan.reasons.get("gpu_hours_paid_interval") == GIVEN_HOURS:
         return "told by the GPU-hours"
     return "assumed, see Notes" if any(each.name == "MFU" for each in plan.assumed) else "as given"
 

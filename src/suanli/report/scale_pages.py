@@ -9,7 +9,7 @@ from suanli.nouns.scaling import METRICS, Fit, Pair, Scaling
 from suanli.report.chart import Chart, Curve
 from suanli.report.common import NOT_GIVEN, closing, exact
 from suanli.report.document import Document, Lines, Table
-from suanli.units import format_percent
+from suanli.units import format_percent, format_seconds
 
 BAR = 40  # characters of a full bar
 
@@ -31,6 +31,7 @@ def scale_document(result: Result) -> Document:
                 "Laws", ("law", "parameters, 90 %", "fits within", "held out", "most GPUs", ""),
                 tuple(_fit(fit) for fit in found.fits), (False, False, True, True, True, False),
             ),
+            _planned(found),
             Table(
                 "Projection", ("GPUs", "ratio", "90 % from", "to", "speed-up"),
                 tuple((exact(each.gpus), format_percent(each.ratio), format_percent(each.low),
@@ -78,8 +79,8 @@ def _chart(found: Scaling) -> Chart:
         Curve("projected", "○", "magenta", tuple((each.gpus, each.speedup) for each in found.projection)),
         Curve("measured", "●", "bold green", tuple((row.gpus, row.speedup) for row in found.sizes)),
     )
-    ranges = tuple((each.gpus, *(end / each.ratio * each.speedup for end in (each.low, each.high)))
-                   for each in found.projection)  # fmt: skip
+    whole = [(each, each.speedup / each.ratio) for each in found.projection]
+    ranges = tuple((float(each.gpus), each.low * times, each.high * times) for each, times in whole)
     powers = range(math.floor(math.log2(most)) + 1)
     every = -(-len(powers) // MOST_TICKS)
     gpus = sorted({row.gpus for row in found.sizes} | {each.gpus for each in found.projection})
@@ -100,6 +101,14 @@ def _pair(pair: Pair) -> list[tuple[str, ...]]:
         )
         for place, form in enumerate(pair.forms)
     ]  # fmt: skip
+
+
+def _planned(found: Scaling) -> Table:
+    """What the planner of layouts says of each size, before its factor."""
+    sizes = found.planner.sizes if found.planner else ()
+    rows = tuple((exact(each.gpus), exact(each.global_batch), format_seconds(each.step_time_s), each.layout)
+                 for each in sizes)  # fmt: skip
+    return Table("By the planner of layouts", ("GPUs", "batch", "step", "layout"), rows, (True, True, True, False))
 
 
 def _fit(fit: Fit) -> tuple[str, ...]:
