@@ -120,7 +120,10 @@ def _sure(plan: TrainPlan) -> Facts:
         rows.append(("days", f"{days[0]:,.2f} to {days[1]:,.2f}", ""))
     if cost is not None:
         rows.append(("cost", f"{format_usd(cost[0])} to {format_usd(cost[1])}", "the price taken as exact"))
-    if rows:
+    reason = plan.reasons.get("gpu_hours_paid_interval")
+    if reason is not None and reason != GIVEN_HOURS:
+        rows.append(("GPU-hours paid", NOT_GIVEN, reason))
+    elif rows:
         rows += [(each.name.replace("mtti_s", "MTTI").replace("mfu", "MFU"), _ends(each), each.why)
                  for each in plan.spreads]  # fmt: skip
     return Facts("How sure, 90 %", tuple(rows), right=False)

@@ -11,8 +11,6 @@ from suanli.report.common import NOT_GIVEN, closing, exact
 from suanli.report.document import Document, Lines, Table
 from suanli.units import format_percent, format_seconds
 
-BAR = 40  # characters of a full bar
-
 
 def scale_document(result: Result) -> Document:
     """Sizes beside the ideal, pairs in every form, the laws, the projection, what to know."""
@@ -47,7 +45,7 @@ def scale_document(result: Result) -> Document:
 
 
 def _sizes(found: Scaling) -> Table:
-    """Each size with a bar of its ratio: a full bar is linear."""
+    """Each size beside the smallest."""
     unit = METRICS[found.by].unit
     rows = tuple(
         (
@@ -56,12 +54,11 @@ def _sizes(found: Scaling) -> Table:
             f"{row.value:,.6g}",
             format_percent(row.ratio),
             f"{row.speedup:,.2f}",
-            "█" * round(min(row.ratio, 1.0) * BAR) + ("+" if row.ratio > 1 else ""),
         )
         for row in found.sizes
     )
-    columns = ("GPUs", "batch", f"{found.by} [{unit}]", "of linear", "speed-up", "0 % to 100 %".ljust(BAR))
-    return Table("Sizes", columns, rows, (True, True, True, True, True, False))
+    columns = ("GPUs", "batch", f"{found.by} [{unit}]", "of linear", "speed-up")
+    return Table("Sizes", columns, rows, (True,) * 5)
 
 
 MOST_TICKS = 8
