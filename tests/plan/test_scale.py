@@ -222,7 +222,12 @@ def test_what_ships_is_what_the_series_say() -> None:
         ("64:1.0,64:2.0", "a size is given twice in --points; got 64 GPUs; expected each number of GPUs once. Keep one "
                           "row of each, or their mean."),
         ("64:0,128:1", "step_time_s is not possible in --points; got '0'; expected a number above 0."),
-        ("64:-1,128:1", "step_time_s cannot be read in --points; got '-1'; expected a number like 6.72s."),
+        ("64:-1,128:1", "step_time_s is not possible in --points; got '-1'; expected a number above 0."),
+        ("64:1.0,128", "a point has no figure in --points; got '128'; expected GPUS:FIGURE, like 64:1.0."),
+        ("64:1.0s,128:500", "step_time_s is written with a unit and without in --points; got '1.0s' (64 GPUs) and '500' "
+                            "(128 GPUs); expected all with their unit, or all without."),
+        ("64:-1,64:2,64:3,8:1", "a size is given twice in --points; got 64 GPUs"),
+        ("64:-1,64:2,64:3,8:1", "step_time_s is not possible in --points; got '-1'; expected a number above 0."),
         ("64:1.0,x:2", "gpus is not possible in --points; got 'x'; expected a whole number, 1 or more."),
     ],
 )  # fmt: skip
@@ -241,6 +246,10 @@ def test_faults_of_points(points, message) -> None:
         ("gpus,mfu\n", "no rows in {file}; expected a column gpus and one of step_time_s"),
         ("gpus,mfu\n8,0.4\n16,41\n", "mfu is above 100 % in {file}, line 3; got '41'; expected a part of 1, a "
                                      "percentage like 41%, or a column mfu_pct."),
+        ("gpus,mfu\n8,40%\n16,0.4\n", "mfu is written with a unit and without in {file}; got '40%' (line 2) and '0.4' "
+                                      "(line 3); expected all with their unit, or all without."),
+        ("gpus,mfu\n8,0.4\n", "one size alone says nothing of scaling in sizes.csv; got 1 point; expected two numbers "
+                               "of GPUs, or more."),
         ("gpus,mfu\n8,\n16,0.4\n", "no figure is there for every size in"),
         ("series,gpus,mfu\na,8,0.4\nb,16,0.4\n", "several series in --series of {file}; got 2 of them; expected the "
                                                  "name of one, or a part of it that no other has"),
@@ -252,6 +261,29 @@ def test_faults_of_files(tmp_path, text, message) -> None:
     with pytest.raises(InputError) as caught:
         suanli.scale(path)
     assert message.format(file=path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gpus,step_time_s\n8,1.0s\n16,600ms\n",
+        "gpus,mfu_pct\n8,40%\n16,39\n",
+        "gpus,tokens_per_s\n8,900\n16,1.7k\n",
+    ],
+    ids=["each its own unit", "the column is of percent", "a suffix of a count is no unit"],
+)
+def test_units_that_are_clear(tmp_path, text) -> None:
+    path = tmp_path / "sizes.csv"
+    path.write_text(text)
+    assert suanli.scale(path).sizes[-1].ratio > 0.8
+
+
+@pytest.mark.parametrize(("first", "told"), [("1.0", False), ("0.01", True)])
+def test_a_jump_that_no_cluster_makes_is_doubted(first, told) -> None:
+    """8 → 16 GPUs from 0.01 s to 0.55 s: a GPU does 110 times less."""
+    warnings = suanli.scale(points=f"8:{first},16:0.55", metric="time", global_batch=8).result.warnings
+    jump = "8 → 16 GPUs: the rate of one GPU changes by a factor of 110: is a figure in another unit?"
+    assert (jump in warnings) is told
 
 
 def test_a_series_is_chosen_by_a_part_of_its_name(tmp_path) -> None:

@@ -38,13 +38,26 @@ def test_measured(tmp_path: Path) -> None:
     assert found.goodput == pytest.approx(0.80)
     assert found.loss == pytest.approx({"checkpoint": 0.01, "restart": 0.14, "replay": 0.02, "unexplained": 0.03})
     assert sum(entry.fraction for entry in found.account) == pytest.approx(1)
-    assert [(each.cause, each.count, each.fraction) for each in found.causes] == [
-        ("NIC", 1, pytest.approx(0.09)), ("GPU", 1, pytest.approx(0.05)),
+    assert [(each.cause, each.count, each.seconds, each.replay_s, each.fraction) for each in found.causes] == [
+        ("NIC", 1, 9 * 3600, 2 * 3600, pytest.approx(0.11)), ("GPU", 1, 5 * 3600, 0, pytest.approx(0.05)),
     ]  # fmt: skip
     assert found.rate is not None
     assert found.rate.gpu_hours == pytest.approx(86 * 8 / 2)  # 100 h less 14 h down, two interrupts
     assert found.mttr_s == 7 * 3600
     assert found.availability == pytest.approx(43 / 50)
+
+
+def test_replay_goes_to_the_cause_it_names_or_to_the_interrupt_before_it(tmp_path: Path) -> None:
+    """One hour replayed after a GPU's failure, another said to be the NIC's, one before any interrupt."""
+    rows = (
+        HEAD + "0h,1h,replay,\n1h,2h,training,\n2h,3h,restart,GPU\n3h,4h,replay,\n4h,5h,training,\n"
+        "5h,6h,restart,\n6h,7h,replay,NIC\n7h,10h,training,\n"
+    )
+    found = measure_goodput(read_events(written(tmp_path, rows)), None)
+    causes = {each.cause: (each.count, each.seconds / 3600, each.replay_s / 3600) for each in found.causes}
+    assert causes == {"GPU": (1, 1, 1), "not said": (1, 1, 1), "NIC": (0, 0, 1)}
+    badput = sum(each.fraction for each in found.causes)
+    assert badput == pytest.approx(found.loss["restart"] + found.loss["replay"])
 
 
 def test_nothing_failed(tmp_path: Path) -> None:

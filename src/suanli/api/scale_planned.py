@@ -16,6 +16,7 @@ from suanli.nouns.hardware import Device
 from suanli.nouns.scaling import STRONG, WEAK, PlannedSize, Planner, Series
 from suanli.nouns.workload import Workload, option
 from suanli.plan.layout import ROOMY, Question, fastest_layout
+from suanli.plan.pins import read_pins
 from suanli.plan.scale import kind_of
 
 NO_BATCH = "the global batch of a size is not known: a column global_batch, or --global-batch"
@@ -39,7 +40,12 @@ class Asked:
         return question_of(self.arch, self.device, work, (gpus,), self.stack, pins=self.pins, links=self.links)
 
     def plan(self, series: Series, more: Sequence[int]) -> Planner:
-        """The planner's step at every measured size and at those projected to; or why it cannot be used."""
+        """The planner's step at every measured size and at those projected to; or why it cannot be used.
+
+        Raises InputError for pins that cannot be at the largest measured size.
+        """
+        last = series.sizes[-1]
+        read_pins(self.pins, self.at(last.gpus, last.global_batch or last.gpus).space)
         return _plan_sizes(self, series, more)
 
 

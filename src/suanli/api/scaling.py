@@ -15,7 +15,7 @@ from suanli.nouns.scaling import METRICS, Scaling, Series, Size
 from suanli.plan.laws import PLANNER
 from suanli.plan.scale import analyse
 from suanli.readers.results import SUFFIX
-from suanli.readers.sizes import MOST_GPUS, read_figure, read_sizes, with_batch
+from suanli.readers.sizes import MOST_GPUS, check_units, read_figure, read_sizes, series_of, with_batch
 from suanli.readers.sizes_of_runs import read_runs, sizes_of_runs
 from suanli.units import parse
 
@@ -177,7 +177,7 @@ def _typed(points: Any, name: str | None, metric: str | None, batch: int | None)
                        expected="one of " + ", ".join(METRICS))  # fmt: skip
         faults.raise_if_any()
         raise _fault("missing_option", "points need a known metric", "--metric", shown(metric), ", ".join(METRICS))
-    pairs = points.items() if isinstance(points, Mapping) else _pairs(points)
+    pairs = list(points.items()) if isinstance(points, Mapping) else _pairs(points, faults)
     sizes = []
     for gpus, value in pairs:
         count = _count(gpus, "--points")
@@ -187,22 +187,27 @@ def _typed(points: Any, name: str | None, metric: str | None, batch: int | None)
                        expected="a whole number, 1 or more")  # fmt: skip
         elif figure is not None:
             sizes.append(Size(gpus=count, figures={name: figure}, global_batch=batch))
-    faults.raise_if_any()
-    return Series(name="--points", sizes=tuple(sorted(sizes, key=lambda size: size.gpus)))
+    typed = [(f"{gpus} GPUs", value) for gpus, value in pairs if isinstance(value, str)]
+    check_units(name, typed, "--points", faults)
+    return series_of("--points", sizes, faults)
 
 
 _POINTS = "text like 64:1.0,128:1.9, a mapping of GPUs to figures, pairs, or results of suanli.mfu"
 
 
-def _pairs(points: Any) -> list[tuple[Any, Any]]:
-    """GPUs and figures as given. Raises InputError for what is no pairs."""
+def _pairs(points: Any, faults: FaultList) -> list[tuple[Any, Any]]:
+    """GPUs and figures as given; a fault for each part of a text that is no pair. Raises InputError for the rest."""
     if not isinstance(points, str):
         pairs = [each if isinstance(each, tuple | list) else (each,) for each in points]
         if any(len(each) != 2 for each in pairs):
             raise _fault("bad_points", "not pairs of GPUs and figures", "--points", shown(points), _POINTS)
         return [(each[0], each[1]) for each in pairs]
     split = [part.partition(":") for part in points.split(",") if part.strip()]
-    return [(gpus, value) for gpus, _, value in split]
+    for gpus, colon, _ in split:
+        if not colon:
+            faults.add(code="bad_points", message="a point has no figure", where="--points", got=shown(gpus),
+                       expected="GPUS:FIGURE, like 64:1.0")  # fmt: skip
+    return [(gpus, value) for gpus, colon, value in split if colon]
 
 
 def _fault(code: str, message: str, where: str, got: str, expected: str) -> InputError:

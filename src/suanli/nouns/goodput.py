@@ -141,7 +141,7 @@ class MeasuredGoodput:
     goodput: float = _doc("fraction", "training over wall time")
     loss: Mapping[str, float] = _doc("fraction", "parts of wall time that are not useful, by kind")
     account: tuple[Loss, ...] = _doc("", "useful and lost time, gaps as `unexplained`; closes to 1")
-    causes: tuple[CauseTime, ...] = _doc("", "downtime by cause, longest first")
+    causes: tuple[CauseTime, ...] = _doc("", "downtime and replay by cause of interrupt, most first")
     interrupts: int = _doc("interrupts", "rows of kind restart")
     rate: Rate | None = _doc("", "fitted failure rate; None where nothing failed")
     mttr_s: float | None = _doc("s", "mean length of a restart; None where nothing failed")
@@ -151,9 +151,10 @@ class MeasuredGoodput:
 
 @dataclass(frozen=True, kw_only=True)
 class CauseTime:
-    """Downtime of one cause."""
+    """What one cause of interrupts took."""
 
     cause: str = _doc("", "as written in the log")
     count: int = _doc("interrupts", "of that cause")
     seconds: float = _doc("s", "down because of it")
-    fraction: float = _doc("fraction", "of wall time")
+    replay_s: float = _doc("s", "replayed after its interrupts")
+    fraction: float = _doc("fraction", "both, of wall time")

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from suanli.formulas import reliability
 from suanli.nouns.goodput import CauseTime, Loss, MeasuredGoodput
 from suanli.plan.goodput import counted_rate
-from suanli.readers.events import DOWN, KINDS, USEFUL, Event
+from suanli.readers.events import DOWN, KINDS, REPLAY, USEFUL, Event
 from suanli.units import HOUR
 
 NOTHING_FAILED = "nothing failed: no row of kind restart"
 NEVER_UP = "no row but restarts: nothing was up that could fail"
+UNNAMED = "not said"
 UNEXPLAINED = "no row covers it"
 
 
@@ -30,7 +31,7 @@ def measure_goodput(events: Sequence[Event], gpus: int | None) -> MeasuredGoodpu
     mttr = spent[DOWN] / len(down) if down else None
     return MeasuredGoodput(
         gpus=gpus, wall_s=wall, goodput=spent[USEFUL] / wall,
-        loss={entry.entry: entry.fraction for entry in account[1:]}, account=account, causes=_causes(down, wall),
+        loss={entry.entry: entry.fraction for entry in account[1:]}, account=account, causes=_causes(events, wall),
         interrupts=len(down), rate=rate, mttr_s=mttr,
         availability=reliability.availability(rate.mtti_s, mttr) if rate and mttr is not None else None,
         reasons=_reasons(bool(down), counted),
@@ -43,12 +44,21 @@ def _reasons(failed: bool, counted: bool) -> dict[str, str]:
     return {} if counted else dict.fromkeys(("rate", "availability"), NEVER_UP)
 
 
-def _causes(down: Sequence[Event], wall: float) -> tuple[CauseTime, ...]:
-    found: dict[str, list[float]] = {}
-    for event in down:
-        found.setdefault(event.cause or "not said", []).append(event.seconds)
-    rows = (
-        CauseTime(cause=cause, count=len(each), seconds=sum(each), fraction=sum(each) / wall)
-        for cause, each in found.items()
-    )
-    return tuple(sorted(rows, key=lambda row: -row.seconds))
+def _causes(events: Sequence[Event], wall: float) -> tuple[CauseTime, ...]:
+    """Downtime by cause; what is replayed goes to the cause it names, else to the interrupt before it."""
+    down: dict[str, list[float]] = {}
+    replayed: dict[str, float] = {}
+    last = UNNAMED
+    for event in events:
+        if event.kind == DOWN:
+            last = event.cause or UNNAMED
+            down.setdefault(last, []).append(event.seconds)
+        elif event.kind == REPLAY:
+            cause = event.cause or last
+            replayed[cause] = replayed.get(cause, 0.0) + event.seconds
+    rows = []
+    for cause in dict.fromkeys((*down, *replayed)):
+        each, again = down.get(cause, []), replayed.get(cause, 0.0)
+        rows.append(CauseTime(cause=cause, count=len(each), seconds=sum(each), replay_s=again,
+                              fraction=(sum(each) + again) / wall))  # fmt: skip
+    return tuple(sorted(rows, key=lambda row: -row.fraction))

@@ -36,6 +36,7 @@ FIXED_BATCH = (
     "a fixed global batch leaves each GPU less work: fewer micro-batches to fill a pipeline, less to hide "
     "communication behind; a larger batch, if the model bears it, restores it"
 )
+STRANGE = 10  # a factor between two sizes that is more likely a unit than scaling
 WIDTH = 1.645  # of the unit of error, where no published series say otherwise
 
 
@@ -227,6 +228,11 @@ def _warnings(series: Series, pairs: Sequence[Pair], kind: str, by: str) -> Iter
         if len(values) > 1:
             yield f"{name} differs ({', '.join(values[:4])}): the ratio compares those too"
     for pair in pairs:
+        if not 1 / STRANGE < pair.ratio < STRANGE:
+            yield (
+                f"{pair.from_:,} → {pair.to:,} GPUs: the rate of one GPU changes by a factor of "
+                f"{max(pair.ratio, 1 / pair.ratio):,.3g}: is a figure in another unit?"
+            )
         if pair.agree is False:
             yield _apart(pair)
 

@@ -20,10 +20,10 @@ from suanli.errors import FaultList, InputError, SuanliError, nearest_names, sho
 from suanli.readers import files
 from suanli.units import parse
 
-USEFUL, DOWN = "training", "restart"
+USEFUL, DOWN, REPLAY = "training", "restart", "replay"
 KINDS = {
     USEFUL: "work that stayed",
-    "replay": "work done again after an interrupt",
+    REPLAY: "work done again after an interrupt",
     "checkpoint": "standing still for a checkpoint",
     DOWN: "down after an interrupt: detection, repair, restart, loading",
     "maintenance": "planned downtime",

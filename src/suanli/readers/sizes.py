@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -23,6 +23,7 @@ BATCH = ("global_batch", "gbs_seqs", "gbs")
 PERCENT = {"mfu_pct": "mfu", "hfu_pct": "hfu"}
 NAMES = ("series", "name")
 WORDS = ("model", "gpu", "precision", "framework", "software", "round", "machine", "seq_len", "layout")
+MEASURED_IN = ("s", "fraction")  # units that a bare number may be thought not to have; suffixes of counts are no units
 KINDS = {"s": "duration", "min": "factor", "fraction": "fraction"}
 MOST_ROWS = 100_000
 MOST_FAULTS = 20
@@ -53,9 +54,31 @@ def read_sizes(path: Path, series: str | None = None) -> Series:
     plain = [{str(key).strip().lower(): (value or "") for key, value in row.items() if key} for row in rows]
     chosen, name = _one_series(plain, series, where)
     sizes = [_size(row, columns, f"{where}, line {line}", faults) for line, row in chosen]
+    for metric in (each for each in METRICS if each in columns and columns[each] not in PERCENT):
+        check_units(metric, [(f"line {line}", row[columns[metric]]) for line, row in chosen], where, faults)
+    return series_of(name or path.name, [size for size in sizes if size is not None], faults)
+
+
+def series_of(name: str, sizes: Sequence[Size], faults: FaultList) -> Series:
+    """The series, fewest GPUs first. Raises InputError with the faults so far and sizes that are given twice."""
+    try:
+        found = Series(name=name, sizes=tuple(sorted(sizes, key=lambda size: size.gpus)))
+    except InputError as problem:  # one size alone may be what faults have left
+        faults.faults += [each for each in problem.faults if not faults.faults or each.code == "duplicate_size"]
     faults.raise_if_any()
-    found = sorted((size for size in sizes if size is not None), key=lambda size: size.gpus)
-    return Series(name=name or path.stem, sizes=tuple(found))
+    return found
+
+
+def check_units(name: str, texts: Sequence[tuple[str, str]], where: str, faults: FaultList) -> None:
+    """Times and parts written with a unit at one size and without at another may be in two units: a fault."""
+    if METRICS[name].unit not in MEASURED_IN:
+        return
+    bare = [each for each in texts if each[1].strip() and each[1].strip()[-1].isdigit()]
+    with_unit = [each for each in texts if each[1].strip() and not each[1].strip()[-1].isdigit()]
+    if bare and with_unit:
+        _fault(faults, "mixed_units", f"{name} is written with a unit and without", where,
+               f"{shown(with_unit[0][1].strip())} ({with_unit[0][0]}) and {shown(bare[0][1].strip())} ({bare[0][0]})",
+               "all with their unit, or all without", quoted=False)  # fmt: skip
 
 
 def with_batch(found: Series, batch: int) -> Series:
@@ -147,6 +170,9 @@ def read_figure(name: str, text: str, where: str, faults: FaultList, *, percent:
     try:
         value = float(parse(f"{text.rstrip(' %')}%" if percent else text, kind, name))
     except SuanliError as problem:
+        if problem.faults[0].code == "negative_quantity":
+            _fault(faults, f"bad_{name}", f"{name} is not possible", where, text, "a number above 0")
+            return None
         _fault(
             faults, f"bad_{name}", f"{name} cannot be read", where, text, str(problem.faults[0].expected or metric.unit)
         )
@@ -161,9 +187,11 @@ def read_figure(name: str, text: str, where: str, faults: FaultList, *, percent:
     return Figure(value=value, half_digit=_half_digit(text, value))
 
 
-def _fault(faults: FaultList, code: str, message: str, where: str, got: str, expected: str) -> None:
+def _fault(
+    faults: FaultList, code: str, message: str, where: str, got: str, expected: str, *, quoted: bool = True
+) -> None:
     if len(faults.faults) < MOST_FAULTS:
-        faults.add(code=code, message=message, where=where, got=shown(got), expected=expected)
+        faults.add(code=code, message=message, where=where, got=shown(got) if quoted else got, expected=expected)
 
 
 def _half_digit(text: str, value: float) -> float:

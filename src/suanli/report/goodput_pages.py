@@ -50,7 +50,7 @@ def _reliability(found: Goodput) -> Facts:
         ("goodput (ETTR)", format_percent(found.goodput), _between(found)),
     ]
     if found.gpus is not None:
-        rows.insert(1, ("GPU-hours", whole(found.rate.gpu_hours), "of one interrupt"))
+        rows.insert(1, ("MTBF of a GPU", f"{whole(found.rate.gpu_hours)} h", MTBF_WHAT))
     if found.useful_mfu is not None:
         rows.append(("goodput × MFU", format_percent(found.useful_mfu), "useful model FLOPs over peak, of wall time"))
     return Facts("Reliability", tuple(rows))
@@ -87,6 +87,7 @@ def _intervals(found: Goodput) -> Table:
     return Table("Checkpoint interval by rule", ("rule", "interval", "wall time lost"), rows)
 
 
+MTBF_WHAT = "GPU-hours of one interrupt: a GPU with its share of the rest"
 MOST_TICKS = 5
 STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)  # between two marks of what is lost
 TIMES = (
@@ -137,18 +138,32 @@ def _finish(found: Goodput) -> Facts:
 
 def _measured(result: Result) -> Document:
     found: MeasuredGoodput = result.result
-    rows = [("wall time", f"{found.wall_s / DAY:,.3f} days", ""), ("interrupts", exact(found.interrupts), "")]
+    rows = [
+        ("wall time", f"{found.wall_s / DAY:,.3f} days", ""),
+        ("goodput (ETTR)", format_percent(found.goodput), "training over wall time"),
+        ("interrupts", exact(found.interrupts), ""),
+    ]
     if found.rate is not None and found.mttr_s is not None and found.availability is not None:
         rows += [
             _mtti(found.rate),
-            ("GPU-hours" if found.gpus else "hours", f"{found.rate.gpu_hours:,.2f}", "of one interrupt"),
+            (
+                "MTBF of a GPU" if found.gpus else "MTBF",
+                f"{found.rate.gpu_hours:,.2f} h",
+                MTBF_WHAT if found.gpus else "of the job (--gpus N gives that of a GPU)",
+            ),
             ("MTTR", format_seconds(found.mttr_s), "mean length of a restart"),
             ("availability", format_percent(found.availability), "MTTI / (MTTI + MTTR)"),
         ]
     else:
         rows.append(("MTTI", NOT_GIVEN, found.reasons["rate"]))
     causes = tuple(
-        (each.cause, exact(each.count), format_seconds(each.seconds), format_percent(each.fraction))
+        (
+            each.cause,
+            exact(each.count),
+            format_seconds(each.seconds),
+            format_seconds(each.replay_s),
+            format_percent(each.fraction),
+        )
         for each in found.causes
     )
     return Document(
@@ -156,7 +171,7 @@ def _measured(result: Result) -> Document:
         (
             Facts("Reliability", tuple(rows)),
             _account("Wall time", found.account),
-            Table("Downtime by cause", ("cause", "interrupts", "down", "of wall time"), causes),
+            Table("Badput by cause of interrupt", ("cause", "interrupts", "down", "replayed", "of wall time"), causes),
             *closing(result),
         ),
     )
