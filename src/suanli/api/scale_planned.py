@@ -90,7 +90,7 @@ def _plan_sizes(asked: Asked, series: Series, more: Sequence[int]) -> Planner:
         try:
             found.append(_planned(asked.at(gpus, batch)))
         except SuanliError as problem:
-            return Planner(sizes=(), reason=f"at {gpus:,} GPUs: {' '.join(map(str, problem.faults))}")
+            return Planner(sizes=(), reason=f"at {gpus:,} GPUs: {problem}")
     return Planner(sizes=tuple(found))
 
 
