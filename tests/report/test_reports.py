@@ -11,10 +11,12 @@ import pytest
 import suanli
 from suanli.nouns.plans import Counts, FrontPoint, Lever, PlannedLayout
 from suanli.nouns.result import Result
+from suanli.nouns.scaling import Figure, PlannedSize, Planner, Series, Size
 from suanli.nouns.step import Entry
 from suanli.plan.difference import difference
 from suanli.plan.launch import Launch
 from suanli.plan.layout import LayoutPlan
+from suanli.plan.scale import analyse
 from suanli.report import document_of
 from suanli.report.document import Document, Facts, Lines, Table
 from suanli.report.files import WRITERS, as_csv, as_markdown
@@ -66,6 +68,20 @@ def layout_plan() -> Result:
                   sources=("peak: catalogue",))  # fmt: skip
 
 
+def scale_planned() -> Result:
+    """A series that the planner explains but for a factor; its steps are made up: fitted profiles change."""
+    rows = {64: 8.0, 128: 4.2, 256: 2.3, 512: 1.4}
+    sizes = tuple(Size(gpus=gpus, figures={"step_time_s": Figure(value=1.1 * seconds)}, global_batch=512)
+                  for gpus, seconds in rows.items())  # fmt: skip
+    plan = Planner(sizes=tuple(
+        PlannedSize(gpus=gpus, global_batch=512, layout=f"tp8 dp{gpus // 8} mb1 zero1 recompute none sp",
+                    step_time_s=seconds, tokens_per_second_per_gpu=1.0, mfu=0.4)
+        for gpus, seconds in (rows | {1024: 1.0}).items()
+    ))  # fmt: skip
+    found = analyse(Series(name="made up", sizes=sizes), by=None, project=(1024,), slope=-0.016, planner=plan)
+    return Result(kind="scale", inputs={}, result=found)
+
+
 PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "count_train": lambda: suanli.count(
         "gpt3-175b-megatron", seq=2048, batch=1, phase="train", convention="megatron-full"
@@ -83,12 +99,20 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "train_deadline": lambda: suanli.train(
         "llama-3.1-70b", tokens="15T", gpu="h100-sxm", deadline="60d", mfu=0.4, goodput=0.9, pue=1.2, seq=8192
     ),
+    "train_sure": lambda: suanli.train(
+        "llama-3.1-405b", tokens="15.6T", gpu="h100-sxm", gpus=16384, seq=8192, failures="llama-3-405b",
+        restart="10min", checkpoint_save="60s", mfu="38%..43%",
+    ),
+    "train_hours": lambda: suanli.train(
+        "llama-3.1-405b", tokens="15.6T", gpu="h100-sxm", gpus=16384, seq=8192, gpu_hours="30.84M"
+    ),
     "train_rule": lambda: suanli.train(
         params="175B", tokens="300B", gpus=1024, tflops_per_gpu=140, recompute="full"
     ),
     "scale": lambda: suanli.scale(
         points="3072:23.66,6144:12.21,8192:9.23,12288:6.34", metric="time", global_batch=6144, project="16384,32768"
     ),
+    "scale_planned": scale_planned,
     "goodput": lambda: suanli.goodput(
         gpus=16384, failures="llama-3-405b", restart="10min", checkpoint_save="60s", days=46, mfu="41.5%"
     ),
