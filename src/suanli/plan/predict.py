@@ -62,7 +62,7 @@ def fitting(run: Observation) -> tuple[Layout, ...]:
     if len(run.layouts) == 1:
         return run.layouts
     workload = Workload(phase="train", seq=run.seq)
-    stack, capacity = find_stack(run.stack), find_device(run.device).memory_bytes_per_torch_device
+    stack, capacity = find_stack(run.stack), find_device(run.device).usable_bytes_per_torch_device
     estimates = [
         memory_estimate(run.arch, workload, layout, stack, global_batch=run.global_batch, capacity=capacity)
         for layout in run.layouts
