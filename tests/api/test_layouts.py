@@ -121,11 +121,13 @@ def test_one_node_needs_no_adapters_and_two_name_the_option():
 
 def test_a_huge_batch_is_answered_by_the_closed_form():
     found = suanli.layout("llama-3.1-8b", **{**SMALL, "global_batch": 10**9, "top": 2, "pin": "cp=1,pp=2"})
-    assert [each.played_step_time_s for each in found.layouts] == [None, None]
+    assert [(each.played, each.step_time_s == each.closed_form_step_time_s) for each in found.layouts] == [
+        (False, True)
+    ] * 2
     assert found.layouts[0].step_time_s < found.layouts[1].step_time_s
     assert "played out: not where micro-batches × stages are above 10,000; the closed form stands" in found.notes
     usual = suanli.layout("llama-3.1-8b", **SMALL)
-    assert all(each.played_step_time_s for each in usual.layouts)
+    assert all(each.played for each in usual.layouts)
     assert not any(note.startswith("played out") for note in usual.notes)
 
 

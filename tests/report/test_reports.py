@@ -33,7 +33,8 @@ def layout_plan() -> Result:
         "recompute": "none", "sp": True, "schedule": "1f1b", "gpus": 64,
     }  # fmt: skip
     first = PlannedLayout(
-        **axes, step_time_s=8.000001, step_time_interval_s=(7.0, 9.0), played_step_time_s=8.2, mfu=0.45,
+        **axes, step_time_s=8.000001, step_time_interval_s=(7.0, 9.0), closed_form_step_time_s=7.9, played=True,
+        mfu=0.45,
         tokens_per_second_per_gpu=512.25, account=account, usd_per_step=0.43, fullest_stage=0,
         largest_term="activations",
         memory_bytes={"weights": 10 * GIBI, "activations": 50 * GIBI, "logits": 0, "total": 60 * GIBI},
@@ -41,7 +42,7 @@ def layout_plan() -> Result:
     )  # fmt: skip
     second = replace(
         first, recompute="full", step_time_s=9.5, account=(*account[:3], Entry("recompute", 1.5)),
-        played_step_time_s=None,
+        closed_form_step_time_s=9.5, played=False,
         memory_bytes={"weights": 10 * GIBI, "activations": 5 * GIBI, "logits": 0, "total": 15 * GIBI},
         margin_bytes=65 * GIBI, step_time_interval_s=(8.0, 11.0), usd_per_step=None,
     )  # fmt: skip
@@ -193,6 +194,6 @@ def test_rounding_is_no_row_of_the_account(least: float, shown: bool) -> None:
 
 def test_one_gpu_is_not_several() -> None:
     made = layout_plan()
-    best = replace(made.result.layouts[0], tp=1, pp=1, dp=1, gpus=1)
+    best = replace(made.result.layouts[0], tp=1, pp=1, dp=1, zero=0, sp=False, gpus=1)
     text = document_text(document_of(replace(made, result=replace(made.result, layouts=(best,)))))
     assert text.startswith("gpt-9 on 1 GPU: ")

@@ -30,6 +30,7 @@ from suanli.measure import find_peak
 from suanli.nouns.arch import Arch
 from suanli.nouns.hardware import Device
 from suanli.nouns.result import Result
+from suanli.nouns.stack import Stack
 from suanli.nouns.workload import Workload
 from suanli.plan.launch import TOOLS
 from suanli.plan.layout import FLASH_KEEPS_NO_SCORES, Progress, Question
@@ -83,7 +84,7 @@ def plan_layouts(
     assert arch is not None and device is not None and workload is not None and profile is not None
     assert keeps is not None and batch is not None and most is not None
     links, curves, peak = _machine(request, arch, device, fabric, word)
-    memory = device.memory_bytes_per_torch_device if limit is None else int(limit)
+    memory = device.usable_bytes_per_torch_device if limit is None else int(limit)
     if memory is None:
         request.fault("missing_option", f"the memory of {device.short_id} is not known", "memory_limit",
                       expected="--memory-limit 80GB")  # fmt: skip
@@ -120,7 +121,7 @@ def question_of(
     first node's links unless others are given. Raises SuanliError for what the catalogue does not know.
     """
     profile, curves = find_profile(stack), find_curves(device)
-    memory = device.memory_bytes_per_torch_device
+    memory = device.usable_bytes_per_torch_device
     return Question(
         arch=arch, workload=workload, gpus=gpus, global_batch=workload.batch, curves=curves,
         fabric=links or read_fabric(None, device), stack=find_stack(stack), profile=profile,
@@ -257,13 +258,37 @@ def _price(device: Device) -> tuple[float | None, str]:
 
 def _notes(question: Question, plan: Any, bill: str) -> tuple[str, ...]:
     found = [f"links: {question.fabric.name}", bill]
-    found.append(f"schedules that {question.stack.name} runs: {', '.join(question.stack.schedules)}; others by --pin")
+    found.append(_stack_note(question.stack))
     if question.stack.flash and question.stack.selective == "scores":
         found.append(FLASH_KEEPS_NO_SCORES)
     if question.curves.extrapolated:
         found.append(f"kernels: those of {question.curves.extrapolated}: {question.curves.note}")
     found += [f"beyond the runs the profile was fitted to: {each}" for each in plan.extrapolates]
-    if any(each.played_step_time_s is None for each in plan.layouts):
+    if not all(each.played for each in plan.layouts):
         found.append(f"played out: not where micro-batches × stages are above {MOST_PLAYED:,}; the closed form stands")
-    limit = question.limit_bytes / GIGA
-    return (*found, f"memory limit {limit:,.4g} GB a GPU")
+    return (*found, _limit_note(question))
+
+
+def _stack_note(stack: Stack) -> str:
+    """What of a layout the stack can run, hence what was searched without pins."""
+    zero, piped = (", ".join(map(str, each)) or "none" for each in (stack.zero, stack.pipeline_zero))
+    can = [
+        f"schedules {', '.join(stack.schedules)}",
+        f"ZeRO {zero}" + (f", beside a pipeline {piped}" * (zero != piped)),
+    ]
+    lacks = [
+        name for name, has in (("states shared in a node", stack.hybrid), ("recompute of some layers",
+         stack.block_recompute)) if not has
+    ]  # fmt: skip
+    said = f"{stack.name} runs {'; '.join(can)}" + (f"; it lacks {', '.join(lacks)}" if lacks else "")
+    more = ", and offload=yes" if stack.offloads else ""
+    return f"{said}; what it lacks by --pin{more}"
+
+
+def _limit_note(question: Question) -> str:
+    """The memory limit, and where it is from where that is the device's own."""
+    device, limit = question.curves.device, question.limit_bytes
+    said = f"memory limit {limit / GIGA:,.4g} GB a GPU"
+    if device.usable_memory_source and limit == device.usable_bytes_per_torch_device:
+        return f"{said}, what a program can have of {device.short_id} ({device.usable_memory_source})"
+    return said

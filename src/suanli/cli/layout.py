@@ -20,7 +20,8 @@ Pin = Annotated[
     text_option(
         "--pin",
         "What is fixed: tp=8,pp=16, ranges tp=1..8, several values micro_batch=1,2. Axes: tp pp vpp dp cp ep etp "
-        "micro_batch zero recompute sp schedule.",
+        "micro_batch zero shards offload recompute recompute_layers sp schedule. What the stack cannot run is searched "
+        "only where it is pinned; states stay on the device unless offload=yes.",
         metavar="PINS",
     ),
 ]

@@ -25,6 +25,8 @@ class Traits:
     host_bytes_per_s: float = _field("B/s", "optimizer states in the host's memory, a GPU's share of it", 20e9)
     scatter_sends: bool = _field("", "activations between stages are cut over tp, sent and gathered again", True)
     overlaps_data: bool = _field("", "gradients and weights travel while micro-batches run", True)
+    scatters: str = _field("", "when gradients that ZeRO shards are scattered, as nouns/stack.py has it", "micro-batch")
+    pipeline_scatters: str = _field("", "the same with a pipeline", "micro-batch")
 
 
 @dataclass(frozen=True, kw_only=True)

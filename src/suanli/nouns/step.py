@@ -13,7 +13,7 @@ class Entry:
     """One part of a step."""
 
     entry: str = field(metadata={"unit": "", "doc": "what the time goes to"})
-    seconds: float = field(metadata={"unit": "s", "doc": "on the slowest stage, not hidden by anything"})
+    seconds: float = field(metadata={"unit": "s", "doc": "on the rank that works longest, not hidden by anything"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,10 @@ class StepEstimate:
     mfu: float = field(metadata={"unit": "fraction", "doc": "model FLOPs over peak FLOPs of the dtype in that time"})
     tokens_per_second_per_gpu: float = field(metadata={"unit": "tokens/s", "doc": "of one GPU"})
     stack: str = field(metadata={"unit": "", "doc": "the stack whose profile was used"})
+    closed_form_step_time_s: float = field(
+        metadata={"unit": "s", "doc": "by the closed form, which profiles are fitted with"}
+    )
+    played: bool = field(metadata={"unit": "", "doc": "the step is with its pipeline played out, not the closed form"})
     extrapolates: tuple[str, ...] = field(default=(), metadata={"doc": "what lies beyond the runs it was fitted to"})
 
     def seconds(self, entry: str) -> float:

@@ -18,6 +18,7 @@ from suanli.nouns.workload import Workload
 from suanli.plan.calibrate import Data, join_features, take_features
 from suanli.plan.memory import memory_estimate
 from suanli.plan.observed import Observation
+from suanli.plan.refine import Step, best_step
 from suanli.plan.step_time import Features, Job, account, features
 
 Array = Any
@@ -61,7 +62,7 @@ def fitting(run: Observation) -> tuple[Layout, ...]:
     if len(run.layouts) == 1:
         return run.layouts
     workload = Workload(phase="train", seq=run.seq)
-    stack, capacity = find_stack(run.stack), find_device(run.device).memory_bytes_per_torch_device
+    stack, capacity = find_stack(run.stack), find_device(run.device).usable_bytes_per_torch_device
     estimates = [
         memory_estimate(run.arch, workload, layout, stack, global_batch=run.global_batch, capacity=capacity)
         for layout in run.layouts
@@ -77,19 +78,22 @@ def step_times(found: Features, profile: Profile) -> Array:
 
 
 def estimate(
-    job: Job, layout: Layout, global_batch: int, stack: StackProfile, labels: Sequence[str], flops: float, peak: float
-) -> StepEstimate:
-    """One layout explained: `flops` the model's of one step, `peak` FLOP/s of one GPU at the job's dtype."""
+    job: Job, layout: Layout, global_batch: int, stack: StackProfile, labels: Sequence[str], flops: float, peak: float,
+    step: Step | None = None,
+) -> StepEstimate:  # fmt: skip
+    """One layout explained, its pipeline played out where that is not too long: `flops` the model's of one step, `peak`
+    FLOP/s of one GPU at the job's dtype; `step` where it is known already.
+    """
     layout.micro_batches(global_batch)
-    found = features(job, Grid.of([layout]), float(global_batch))
-    entries = tuple(Entry(name, float(value[0])) for name, value in account(found, stack.at(*labels)).items())
-    seconds = sum(entry.seconds for entry in entries)
+    step = step or best_step(job, stack.at(*labels), layout, global_batch)
     routed = any(isinstance(placed.layer, Experts) for placed in job.arch.leaves())
     wide = math.exp(stack.routed_half_width if routed else stack.half_width)
     return StepEstimate(
-        layout=layout, step_time_s=seconds, step_time_interval_s=(seconds / wide, seconds * wide), account=entries,
-        mfu=flops / (seconds * peak * layout.gpus), stack=stack.name,
-        tokens_per_second_per_gpu=global_batch * job.seq / seconds / layout.gpus,
+        layout=layout, step_time_s=step.seconds, step_time_interval_s=(step.seconds / wide, step.seconds * wide),
+        account=tuple(Entry(name, seconds) for name, seconds in step.account.items()), played=step.played is not None,
+        closed_form_step_time_s=step.closed_s,
+        mfu=flops / (step.seconds * peak * layout.gpus), stack=stack.name,
+        tokens_per_second_per_gpu=global_batch * job.seq / step.seconds / layout.gpus,
         extrapolates=_extrapolates(stack, labels, routed),
     )  # fmt: skip
 
