@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from suanli.formulas.kernels import joined_s
+from suanli.formulas.kernels import joined_s, larger
 from suanli.formulas.steps import bubble_s, exchange_beside_s, exposed_exchange_s
 from suanli.nouns.arch import Arch
 from suanli.nouns.grid import Grid
@@ -182,8 +182,9 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
     hops = 2 * features.send
     found["sends"] = hops * (features.vpp * times * profile.send_exposed + (features.pp - 1))
     found["bubble"] = bubble_s(sum(other.values()), features.bubble, features.vpp)
-    window = sum(micro.values())
-    found["data parallel"] = exposed_data(features.data * profile.network, window, profile, features.overlaps)
+    waits = micro["weight gathers"]
+    moved = features.data, features.gather + features.scatter
+    found["data parallel"] = data_parallel(moved, sum(micro.values()), waits, times, profile, features.overlaps)
     found["optimizer"] = features.optimizer * profile.optimizer
     found["fixed"] = profile.fixed_s + profile.micro_s * times
     return found
@@ -271,6 +272,20 @@ def by_stage(exchanged: Mapping[str, Array], zero: Array) -> tuple[Array, Array,
     sharded = exchanged["rest"] + (exchanged["scatter"] + exchanged["gather"]) * ~zero3
     data = exchanged["whole"] * plain + sharded * ~plain
     return data, exchanged["gather"] * zero3, exchanged["scatter"] * zero3
+
+
+def data_parallel(
+    moved: tuple[Array, Array], window: Array, waits: Array, times: Array, profile: Any, overlaps: Array
+) -> Array:
+    """Seconds of the exchange over dp after `times` micro-batches of `window` seconds each, `waits` of them for gathers
+    of ZeRO 3. `moved` is what is exchanged once a step, and what ZeRO 3 gathers and scatters in every micro-batch.
+
+    Sharded weights travel as often as under ZeRO 1 or oftener: what ZeRO 1 would wait for, and the gathers do not, is
+    added, so that ZeRO 3 never comes out faster.
+    """
+    kept = exposed_data(moved[0] * profile.network, window, profile, overlaps)
+    least = exposed_data((moved[0] + moved[1]) * profile.network, window - waits, profile, overlaps)
+    return kept + larger(least - kept - waits * times, 0 * kept)
 
 
 def exposed_data(whole: Array, window: Array, profile: Any, overlaps: Array) -> Array:

@@ -27,8 +27,8 @@ from suanli.plan.step_time import (
     block_params,
     block_times,
     by_stage,
+    data_parallel,
     exchange_share,
-    exposed_data,
     factors_of,
     hidden_behind,
     joined,
@@ -208,24 +208,24 @@ class GridTimes:
         sharded = (grid.zero == 3).nonzero()[0]
         policy = grid.recompute.astype(int)
         paired = (grid.schedule == _DUALPIPE).astype(int)
-        slow, rest = (
+        (slow, waits), (rest, _) = (
             self._micro(each, (paired, policy), back, gather[place] * stages, scatter[place] * stages, sharded)
             for each, stages in ((found.slowest, 1), (found.others, grid.pp - 1))
         )
         profile = self.profile
-        whole = exchanged[0][place] * profile.network
+        moved = exchanged[0][place], (exchanged[1] + exchanged[2])[place]
         return (
             (slow + profile.micro_s) * times + bubble_s(rest, bubble_share(grid), grid.vpp) + profile.fixed_s
-            + exposed_data(whole, slow, profile, int(self.job.traits.overlaps_data))
+            + data_parallel(moved, slow, waits, times, profile, int(self.job.traits.overlaps_data))
             + exchanged[3][place] * profile.optimizer
             + 2 * self.send[self.sent.of[row]] * (grid.vpp * times * profile.send_exposed + (grid.pp - 1))
         )  # fmt: skip
 
     def _micro(
         self, sums: Array, kind: tuple[Array, Array], back: Array, gather: Array, scatter: Array, sharded: Array
-    ) -> Array:
-        """Seconds of one micro-batch of each layout, `kind` its pairing and policy; with weights gathered (`sharded`)
-        what that hides behind.
+    ) -> tuple[Array, Array]:
+        """Seconds of one micro-batch of each layout, `kind` its pairing and policy, and of them those that wait for
+        weights, gathered where `sharded`.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -233,11 +233,13 @@ class GridTimes:
         forward, behind = np.moveaxis(np.array(passes), 2, 0)  # [pairing, policy, combination]
         at = (*kind, back)
         found = forward[at] + behind[at]
-        few = tuple(each[sharded] for each in at)
-        found[sharded] = beside(forward[few], gather[sharded], self.profile) + beside(
-            behind[few], (gather + scatter)[sharded], self.profile
+        few, waits = tuple(each[sharded] for each in at), 0 * found
+        waits[sharded] = (
+            -found[sharded]
+            + beside(forward[few], gather[sharded], self.profile)
+            + beside(behind[few], (gather + scatter)[sharded], self.profile)
         )
-        return found
+        return found + waits, waits
 
     def _exchanged(self, grid: Grid, dense: Array, expert: Array) -> tuple[Array, ...]:
         """Seconds of the exchange over dp, of a gather of weights, a scatter of gradients, and the optimizer."""
