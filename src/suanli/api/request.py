@@ -51,7 +51,13 @@ class Request:
             return default
         found = self.quantity(name, value, kind)
         if found is not None and found < low:
-            self.fault(f"bad_{name}", f"{name} is not possible", name, got=shown(value), expected=f"at least {low:,}")
+            self.fault(
+                f"bad_{name}",
+                f"{name.replace('_', ' ')} is not possible",
+                name,
+                got=shown(value),
+                expected=f"at least {low:,}",
+            )
             return None
         if isinstance(found, float):
             if found.is_integer():

@@ -79,9 +79,10 @@ def train(
         request, tokens=tokens, gpus=gpus, deadline=deadline, mfu=mfu, hfu=hfu, tflops_per_gpu=tflops_per_gpu,
         goodput=goodput, price=price, power=power, pue=pue, carbon=carbon,
     )  # fmt: skip
-    batch = request.whole("global_batch", global_batch, 1) if global_batch is not None else 1
+    batch = request.whole("global_batch", global_batch, low=1) if global_batch is not None else 1
     fixed = {"phase": "train", "batch": batch, "recompute": policy if policy != PUBLISHED_SELECTIVE else "none"}
-    workload = read_workload(request, None if ideal else arch, {} if ideal else {"seq": seq}, fixed)
+    workload = read_workload(request, None if ideal else arch, {} if ideal else {"seq": seq}, fixed,
+                             called={"batch": "global_batch"})  # fmt: skip
     request.check()
     assert rule is not None and workload is not None and budget is not None
     if device is not None and arch is not None and not ideal and global_batch is not None:

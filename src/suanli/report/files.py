@@ -13,6 +13,7 @@ from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names,
 from suanli.nouns.result import Result
 from suanli.report.document import Block, Document, Facts, Lines, Table
 from suanli.report.pages import document_of
+from suanli.report.stack_files import stack_toml
 
 LATER = (".html", ".svg", ".png")
 
@@ -76,23 +77,29 @@ def _cell(text: str) -> str:
 
 
 WRITERS: dict[str, Callable[[Result], str]] = {".json": as_json, ".csv": as_csv, ".md": as_markdown}
+OWN_WRITERS: dict[str, dict[str, Callable[[Result], str]]] = {"calibrate": {".toml": stack_toml}}  # by kind of result
+
+
+def writers_of(kind: str) -> dict[str, Callable[[Result], str]]:
+    """Writers of a kind of result by suffix."""
+    return WRITERS | OWN_WRITERS.get(kind, {})
 
 
 def write_result(result: Result, path: Path) -> None:
     """Write the result in the format its suffix names. Raises InputError for others, UnreadableFileError on failure."""
-    writer = WRITERS.get(path.suffix.lower())
+    writer = writers_of(result.kind).get(path.suffix.lower())
     if writer is None:
-        raise _unknown_suffix(path)
+        raise _unknown_suffix(path, result.kind)
     write_text(path, writer(result))
 
 
-def check_suffix(path: Path) -> None:
+def check_suffix(path: Path, kind: str = "") -> None:
     """Refuse a file that could not be written before any work is done."""
-    if path.suffix.lower() not in WRITERS:
-        raise _unknown_suffix(path)
+    if path.suffix.lower() not in writers_of(kind):
+        raise _unknown_suffix(path, kind)
 
 
-def _unknown_suffix(path: Path) -> InputError:
+def _unknown_suffix(path: Path, kind: str = "") -> InputError:
     later = path.suffix.lower() in LATER
     return InputError(
         Fault(
@@ -100,8 +107,8 @@ def _unknown_suffix(path: Path) -> InputError:
             message="this version writes no such file" if later else "the suffix names no format",
             where="--output",
             got=shown(path.name),
-            expected="a file ending in " + ", ".join(WRITERS),
-            nearest=() if later else nearest_names(path.suffix, WRITERS),
+            expected="a file ending in " + ", ".join(writers_of(kind)),
+            nearest=() if later else nearest_names(path.suffix, writers_of(kind)),
         )
     )
 
