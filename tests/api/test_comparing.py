@@ -297,7 +297,7 @@ def test_the_command_on_screen_and_as_files(tmp_path: Any) -> None:
     assert "8 smaller causes" not in shown
     file = tmp_path / "found.csv"
     assert CliRunner().invoke(app, [*words, "-o", str(file)]).exit_code == 0
-    assert "counter,on,parameters,FLOPs" in file.read_text(encoding="utf-8")
+    assert "counters[].params [parameters],counters[].reported" in file.read_text(encoding="utf-8")
 
 
 def test_the_command_says_what_is_wrong() -> None:

@@ -223,7 +223,7 @@ def test_what_ships_is_what_the_series_say() -> None:
                           "row of each, or their mean."),
         ("64:0,128:1", "step_time_s is not possible in --points; got '0'; expected a number above 0."),
         ("64:-1,128:1", "step_time_s cannot be read in --points; got '-1'; expected a number like 6.72s."),
-        ("64:1.0,x:2", "gpus is not possible in --points; got 'x'; expected a whole number, 1 or more."),
+        ("64:1.0,x:2", "gpus is not possible in --points; got 'x'; expected a whole number, 1 to 1,000,000,000."),
     ],
 )  # fmt: skip
 def test_faults_of_points(points, message) -> None:

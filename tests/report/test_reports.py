@@ -27,7 +27,7 @@ from suanli.plan.launch import Launch
 from suanli.plan.layout import LayoutPlan
 from suanli.report import document_of
 from suanli.report.document import Document, Facts, Lines, Table
-from suanli.report.files import WRITERS, as_csv, as_markdown
+from suanli.report.files import WRITERS, as_markdown
 from suanli.report.pages import PAGES
 from suanli.report.text import document_text
 from suanli.units import GIBI
@@ -188,12 +188,6 @@ def test_markdown_escapes_and_aligns() -> None:
     text = as_markdown(odd)
     assert "- a \\| b c" in text
     assert "| ---: |" in text or "---:" in text
-
-
-def test_csv_is_a_table() -> None:
-    lines = as_csv(suanli.count("gpt2")).splitlines()
-    assert "module,parameters,hardware FLOPs,,bytes moved" in lines
-    assert any(line.startswith('transformer.h.0-11.mlp,"56,669,184"') for line in lines)
 
 
 @pytest.mark.parametrize("suffix", WRITERS)

@@ -18,7 +18,7 @@ from suanli.api.parts import (
     read_stack,
     read_workload,
 )
-from suanli.api.request import Request
+from suanli.api.request import MOST_GPUS, Request
 from suanli.catalog.conventions import DEFAULT, find_convention
 from suanli.catalog.curves import find_curves
 from suanli.catalog.prices import find_price, price_sentence
@@ -28,6 +28,7 @@ from suanli.errors import Fault, InputError, SuanliError, shown, unknown_name
 from suanli.measure import find_peak
 from suanli.nouns.arch import Arch
 from suanli.nouns.hardware import Device
+from suanli.nouns.plans import PlannedLayout
 from suanli.nouns.profile import StackProfile
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
@@ -41,6 +42,7 @@ _THOUSANDS = re.compile(r"\d{1,2}(,\d{3})+")  # 16,384 is one number; 512,1024 a
 MOST_SHOWN = 1000  # layouts of a ranking; several times as many are played out
 DEFAULT_STACK = "megatron-core"
 CALLED = {"batch": "global_batch"}  # what a step's workload calls the sequences that --global-batch gives
+HOST, MUCH = ("launch", "fixed"), 0.3  # entries of the host's time, and the part of a step from which it is said
 # Training dtypes and the catalogue's peak that a utilisation in them is of.
 PEAK_OF = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 
@@ -183,7 +185,7 @@ def read_gpus(request: Request, gpus: Any) -> tuple[int, ...]:
     parts = parts if isinstance(parts, list | tuple) else [parts]
     if not parts:
         request.fault("bad_gpus", "no number of GPUs", "gpus", got=shown(gpus), expected="one, or several: 512,1024")
-    found = [request.whole("gpus", part, low=1) for part in parts]
+    found = [request.whole("gpus", part, low=1, high=MOST_GPUS) for part in parts]
     request.given["gpus"] = gpus
     return tuple(sorted({each for each in found if each is not None}))
 
@@ -242,6 +244,15 @@ def _price(device: Device) -> tuple[float | None, str]:
     return found.usd_per_gpu_hour / device.torch_devices_per_package, f"price: {price_sentence(found)}"
 
 
+def _host_bound(best: PlannedLayout) -> list[str]:
+    """That times of the host, not of kernels, make much of a step: of all entries they are known least."""
+    share = sum(each.seconds for each in best.account if each.entry in HOST) / best.step_time_s
+    if share < MUCH:
+        return []
+    return [f"{share:.0%} of the first layout's step are launches and what every step and micro-batch costs the host: "
+            "for work this small they rule the prediction, and differ most from cluster to cluster"]  # fmt: skip
+
+
 def _notes(question: Question, plan: Any, bill: str) -> tuple[str, ...]:
     found = [f"links: {question.fabric.name}", bill]
     found.append(f"schedules that {question.stack.name} runs: {', '.join(question.stack.schedules)}; others by --pin")
@@ -252,5 +263,6 @@ def _notes(question: Question, plan: Any, bill: str) -> tuple[str, ...]:
     found += [f"beyond the runs the profile was fitted to: {each}" for each in plan.extrapolates]
     if any(each.played_step_time_s is None for each in plan.layouts):
         found.append(f"played out: not where micro-batches × stages are above {MOST_PLAYED:,}; the closed form stands")
+    found += _host_bound(plan.layouts[0])
     limit = question.limit_bytes / GIGA
     return (*found, f"memory limit {limit:,.4g} GB a GPU")

@@ -160,6 +160,18 @@ def length_notes(arch: Arch, workload: Workload, seq: Any) -> tuple[str, ...]:
     return (f"seq {workload.seq:,} is past the model's {longest:,} positions; the arithmetic holds, the model may not",)
 
 
+def sweep_notes(arch: Arch, sweep: tuple[str, Any] | None) -> tuple[str, ...]:
+    """That a sweep of lengths goes past the model's positions."""
+    longest = arch.max_positions
+    if sweep is None or sweep[0] not in ("seq", "kv_len") or longest is None or max(sweep[1]) <= longest:
+        return ()
+    past = min(value for value in sweep[1] if value > longest)
+    return (
+        f"the sweep is past the model's {longest:,} positions from {sweep[0].replace('_', ' ')} {past:,} on; the "
+        "arithmetic holds, the model may not",
+    )
+
+
 def idle_notes(
     arch: Arch, workload: Workload, *, image: Any, kv_len: Any, kv_dtype: Any, frames: Any = None
 ) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from suanli.api.parts import (
     read_recompute,
     read_workload,
 )
-from suanli.api.request import Request
+from suanli.api.request import MOST_GPUS, Request
 from suanli.catalog.conventions import DEFAULT, find_convention
 from suanli.catalog.prices import find_price, price_sentence
 from suanli.errors import SuanliError
@@ -122,7 +122,7 @@ def _budget(request: Request, **typed: Any) -> Budget | None:
     read = {name: request.quantity(name, typed[name], kind) for name, kind in kinds.items()}
     rate = request.quantity("tflops_per_gpu", as_text(typed["tflops_per_gpu"]), "tflop_per_s")
     tokens = request.whole("tokens", typed["tokens"], kind="count", low=1)
-    gpus = request.whole("gpus", typed["gpus"], low=1)
+    gpus = request.whole("gpus", typed["gpus"], low=1, high=MOST_GPUS)
     if typed["tokens"] is None:
         request.fault("missing_option", "a run needs its tokens", "tokens", expected="--tokens 15.6T")
     if request.errors or tokens is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import tempfile
 from collections.abc import Callable
@@ -11,7 +9,8 @@ from pathlib import Path
 
 from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names, shown
 from suanli.nouns.result import Result
-from suanli.report.document import Block, Document, Facts, Lines, Table
+from suanli.report.csv_files import as_csv
+from suanli.report.document import Block, Document, Facts, Lines
 from suanli.report.pages import document_of
 from suanli.report.stack_files import stack_toml
 
@@ -21,27 +20,6 @@ LATER = (".html", ".svg", ".png")
 def as_json(result: Result) -> str:
     """The JSON envelope."""
     return result.to_json() + "\n"
-
-
-def as_csv(result: Result) -> str:
-    """Facts and tables of the report, one after another with an empty line between."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    document = document_of(result)
-    for block in document.blocks:
-        if isinstance(block, Lines) or not block.rows:
-            continue
-        if out.tell():
-            out.write("\n")
-        title = block.title or "quantity"
-        writer.writerow(block.columns if isinstance(block, Table) else (title, "value", "remark"))
-        writer.writerows(block.rows)
-    if not out.tell():  # a formula without numbers is all sentences
-        writer.writerow(("title", "line"))
-        writer.writerows(
-            (block.title, line) for block in document.blocks if isinstance(block, Lines) for line in block.lines
-        )
-    return out.getvalue()
 
 
 def as_markdown(result: Result) -> str:
