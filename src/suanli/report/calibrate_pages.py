@@ -44,7 +44,7 @@ def _own(result: Result, found: Calibrated) -> Document:
                   ("run", "layout", "measured", "before", "off", "held out", "off", "memory"),
                   tuple(_run(row) for row in found.runs), (False, False, True, True, True, True, True, True)),
             Table("Numbers that the runs tell", ("number", "believed", "±", "fitted", "±", "changed", "what it is"),
-                  tuple(_number(row) for row in found.numbers if row.told), (False, True, True, True, True, True, False)),
+                  tuple(_number(row) for row in found.numbers if row.told), (False, *[True] * 5, False)),
             Lines("Numbers that no run tells", _untold(found)),
             Lines("Predictions with it extrapolate to", found.extrapolates),
             Lines("Warnings", found.warnings),
