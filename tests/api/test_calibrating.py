@@ -129,6 +129,14 @@ def test_a_layout_that_cannot_be_is_a_fault_of_its_line(tmp_path: Path) -> None:
     assert all("runs.csv, line 5" in line for line in said(path, stack="nemo"))
 
 
+def test_a_schedule_of_an_open_layout_is_refused(tmp_path: Path) -> None:
+    rows = [f"{row},1f1b" for row in ROWS[:3]] + [ROWS[3].replace("64,2,4096", "64,0,4096") + ",zero-bubble"]
+    assert said(put(tmp_path, HEAD + ",schedule", *rows), stack="nemo") == [
+        "a schedule is of a known micro-batch and interleaving in runs.csv, line 5, schedule; got zero-bubble; "
+        "expected micro_batch and vpp above 0."
+    ]
+
+
 def test_runs_of_two_devices_are_refused(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD, *ROWS[:3], ROWS[3].replace("h100-sxm", "b200"))
     assert said(path, stack="nemo") == [

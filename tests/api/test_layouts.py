@@ -9,7 +9,8 @@ import sys
 import pytest
 
 import suanli
-from suanli.api.layouts import read_fabric, read_gpus, read_why
+from suanli.api.layouts import read_gpus, read_why
+from suanli.api.links import read_fabric
 from suanli.api.request import Request
 from suanli.catalog.devices import find_device
 from suanli.errors import InputError

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from suanli.api.layouts import DEFAULT_STACK, read_fabric
+from suanli.api.layouts import DEFAULT_STACK
+from suanli.api.links import read_fabric
 from suanli.api.parts import read_stack
 from suanli.api.request import Request
 from suanli.catalog.devices import find_device

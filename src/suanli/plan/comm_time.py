@@ -25,8 +25,8 @@ def reduce_tensor(tally: Any, at: Any, moved_bytes: Array, *, backward: bool) ->
     """Add one sum over tp of a tensor, or with sequence parallelism its scatter and gather, to one pass.
 
     A sum is a scatter and a gather (arXiv:2205.05198 §4.2.2), and is never priced below the two: what a switch that
-    sums (NVLS) saves in a micro-benchmark, trainers turn off. Host times are fitted to runs that sum, an exchange as
-    one call; no run tells that its halves take the host longer. So sequence parallelism adds no time to an exchange.
+    sums (NVLS) saves in a micro-benchmark, scripts of trainers turn off. Host times are fitted to runs that sum, an
+    exchange as one call; no run tells that its halves take the host longer. So sequence parallelism adds no time to it.
     """
     import numpy as np  # noqa: PLC0415
 

@@ -133,12 +133,15 @@ def observe_own(run: OwnRun, arch: Arch, device: str, fabric: Any, stack: str) -
 
     Raises InputError for what is no layout of that model and batch.
     """
-    given = {**run.degrees, "zero": run.zero, "recompute": run.recompute, "sp": run.sp}
+    given: dict[str, Any] = {**run.degrees, "zero": run.zero, "recompute": run.recompute, "sp": run.sp}
     parts = parts_of(arch)
     if run.micro_batch and run.vpp:
         schedule = run.schedule or ("interleaved" if run.vpp > 1 else "1f1b")
         layouts: tuple[Layout, ...] = (Layout(**given, micro_batch=run.micro_batch, vpp=run.vpp, schedule=schedule),)
         layouts[0].micro_batches(run.global_batch)
+    elif run.schedule:
+        raise InputError(Fault(code="contradiction", message="a schedule is of a known micro-batch and interleaving",
+                               where="schedule", got=run.schedule, expected="micro_batch and vpp above 0"))  # fmt: skip
     else:
         layouts = tuple(_layouts(given, parts.num_layers, run.global_batch, run.micro_batch, run.vpp))
     if not layouts:

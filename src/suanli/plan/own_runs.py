@@ -52,7 +52,8 @@ def calibrate(runs: Sequence[Observation], stack: StackProfile, name: str = "") 
         rows=stack.rows + len(runs), routed_rows=stack.routed_rows + sum(run.routed for run in runs),
         devices=(runs[0].labels[0],), sources=(*stack.sources, "own runs"),
         untold=tuple(each.name for each in numbers if not each.told),
-        **({"routed_half_width": after} if routed else {"half_width": after}),
+        half_width=stack.half_width if routed else after,
+        routed_half_width=after if routed else stack.routed_half_width,
     )  # fmt: skip
     rows = tuple(_row(run, *each) for run, *each in zip(runs, before, held_out, strict=True))
     return Calibrated(

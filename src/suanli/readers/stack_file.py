@@ -118,6 +118,8 @@ def _check(
 
 def _profile(head: Mapping[str, Any], numbers: Mapping[str, Any]) -> StackProfile:
     own = {each.name for each in fields(StackProfile) if each.default is not MISSING or each.name == "name"}
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in head.items() if key in own}
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in head.items() if key in own
+    }
     found = Profile(**{key: float(value) for key, value in numbers.items()})
     return replace(find_profile(head["base"]), **values, numbers=found, labels={})

@@ -260,4 +260,4 @@ def _replicas(gpus: int, degrees: Mapping[str, Any], line: int, sheet: _Sheet) -
         got = " · ".join(f"{name} {degrees[name]}" for name in ("tp", "pp", "cp", "dp") if degrees[name] is not None)
         sheet.fault("contradiction", "the degrees do not multiply up to the GPUs", line, got=f"{got} on {gpus:,} GPUs",
                     expected="tp · pp · cp · dp = gpus")  # fmt: skip
-    return max(left, 1)
+    return max(int(left), 1)
