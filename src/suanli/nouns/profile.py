@@ -81,6 +81,7 @@ class StackProfile:
     """
 
     name: str = field(metadata={"doc": "like megatron-core"})
+    base: str = field(default="", metadata={"doc": "shipped stack it was calibrated from; empty: it is shipped itself"})
     doc: str = field(default="", metadata={"doc": "which trainer that is"})
     traits: Traits = Traits()
     numbers: Profile = Profile()
@@ -99,6 +100,12 @@ class StackProfile:
     sources: tuple[str, ...] = ()
     command: str = ""
     date: str = ""
+    untold: tuple[str, ...] = field(default=(), metadata={"doc": "numbers that no own run tells, as in `base`"})
+
+    @property
+    def shipped(self) -> str:
+        """The shipped stack whose facts it has, in time and in memory."""
+        return self.base or self.name
 
     def at(self, *labels: str) -> Profile:
         """The numbers on a device and dtype, in a release; those of the stack where a label was never seen."""

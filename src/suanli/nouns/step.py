@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from suanli.nouns.layout import Layout
-from suanli.nouns.profile import StackProfile
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,3 @@ class StepEstimate:
     def seconds(self, entry: str) -> float:
         """One entry; 0 where the step has none of that name."""
         return next((each.seconds for each in self.account if each.entry == entry), 0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
-    """A stack's profile after a user's own runs. Errors are logarithms of predicted over measured, a run each."""
-
-    stack: StackProfile = field(metadata={"doc": "with its numbers and interval as they are now"})
-    half_width_before: float = field(metadata={"doc": "of the 80 % interval of the logarithm, as shipped"})
-    half_width_after: float = field(metadata={"doc": "the same from every run predicted by the others"})
-    errors_before: tuple[float, ...] = field(metadata={"doc": "with the stack as shipped"})
-    errors_held_out: tuple[float, ...] = field(metadata={"doc": "each run with what the others give"})

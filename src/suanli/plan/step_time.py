@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-from suanli.formulas.kernels import joined_s
+from suanli.formulas.kernels import joined_s, larger
 from suanli.formulas.steps import bubble_s, exchange_beside_s, exposed_exchange_s
 from suanli.nouns.arch import Arch
 from suanli.nouns.grid import Grid
@@ -202,8 +202,9 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
     hops = 2 * features.send
     found["sends"] = hops * (features.vpp * times * profile.send_exposed + (features.pp - 1))
     found["bubble"] = bubble_s(sum(other.values()), features.bubble, features.vpp)
-    window = sum(micro.values())
-    found["data parallel"] = exposed_data(features.data * profile.network, window, profile, features.overlaps)
+    waits = micro["weight gathers"], _zero2_waits(features, slowest, profile)
+    moved = features.data, (features.gather + features.scatter) * features.zero3
+    found["data parallel"] = data_parallel(moved, sum(micro.values()), waits, times, profile, features.overlaps)
     found["optimizer"] = features.optimizer * profile.optimizer
     found["fixed"] = profile.fixed_s + profile.micro_s * times
     return found
@@ -260,6 +261,19 @@ def _sharded(features: Features, passes: _Passes, profile: Any, stages: Array) -
         return forward, back + again
     gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
     return sharded_passes((forward, back + again), gather, scatter, features.scattered, profile, features.overlaps)
+
+
+def _zero2_waits(features: Features, passes: _Passes, profile: Any) -> Array:
+    """Of layouts of ZeRO 3, what a micro-batch would wait for under ZeRO 2: scatters alone, all but a step's last."""
+    forward, back, again = (each[features.place] for each in passes.launched)
+    if not features.zero3.any():
+        return 0 * forward
+    scattered = features.scattered - 1 / features.micro_batches
+    found = sharded_passes(
+        (forward, back + again), 0 * features.gather, features.scatter * profile.gather, scattered, profile,
+        features.overlaps,
+    )  # fmt: skip
+    return (sum(found) - forward - back - again) * features.zero3
 
 
 def _shards(features: Features) -> bool:
@@ -331,6 +345,26 @@ def scattered_share(zero: Array, runs: Array, micro_batches: Array) -> Array:
     the last under stage 2.
     """
     return (runs * (zero == 3) + (runs - 1) * (zero == 2)) / micro_batches
+
+
+def data_parallel(
+    moved: tuple[Array, Array], window: Array, waits: tuple[Array, Array], times: Array, profile: Any, overlaps: Array
+) -> Array:
+    """Seconds of the exchange over dp after `times` micro-batches of `window` seconds each, of which it waits for what
+    ZeRO 3 moves, and would for what ZeRO 2 moves (`waits`). `moved` is what is exchanged once a step, and what ZeRO 3
+    gathers and scatters in every micro-batch.
+
+    Sharded weights travel as often as under ZeRO 1 and 2 or oftener: what ZeRO 1 or 2 would wait for, and ZeRO 3 does
+    not, is added, so that ZeRO 3 never comes out faster.
+    """
+    kept = exposed_data(moved[0] * profile.network, window, profile, overlaps)
+    whole = (moved[0] + moved[1]) * profile.network
+    spent = kept + waits[0] * times
+    added = 0 * kept
+    for fewer in (0 * waits[1], waits[1]):  # under ZeRO 1, under ZeRO 2
+        least = exposed_data(whole, window - waits[0] + fewer, profile, overlaps) + fewer * times
+        added = larger(added, least - spent)
+    return kept + added
 
 
 def exposed_data(whole: Array, window: Array, profile: Any, overlaps: Array) -> Array:

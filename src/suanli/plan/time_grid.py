@@ -27,8 +27,8 @@ from suanli.plan.step_time import (
     block_params,
     block_times,
     by_stage,
+    data_parallel,
     exchange_share,
-    exposed_data,
     factors_of,
     hidden_behind,
     joined,
@@ -263,22 +263,26 @@ class GridTimes:
         scattered = scattered_share(grid.zero, runs, times)
         travel = [each[place] * self.profile.gather for each in exchanged[1:3]]
         paired = (grid.schedule == _DUALPIPE).astype(int)
-        slow, rest = (
+        (slow, waits), (rest, _) = (
             self._micro(each, paired, column, [each * stages for each in travel], scattered)
             for each, stages in ((found.slowest, 1), (found.others, grid.pp - 1))
         )
+        zero3 = (grid.zero == 3) * 1.0  # what ZeRO 2 scatters stands in `whole` already
+        fewer = self._zero2_waits(found.slowest, paired, column, travel[1], scattered - 1 / times, zero3)
         profile = self.profile
-        whole = exchanged[0][place] * profile.network
+        moved, waits = (exchanged[0][place], (exchanged[1] + exchanged[2])[place] * zero3), (waits * zero3, fewer)
         return (
             (slow + profile.micro_s) * times + bubble_s(rest, bubble_share(grid), grid.vpp) + profile.fixed_s
-            + exposed_data(whole, slow, profile, int(self.job.traits.overlaps_data))
+            + data_parallel(moved, slow, waits, times, profile, int(self.job.traits.overlaps_data))
             + exchanged[3][place] * profile.optimizer
             + 2 * self.send[self.sent.of[row]] * (grid.vpp * times * profile.send_exposed + (grid.pp - 1))
         )  # fmt: skip
 
-    def _micro(self, sums: Array, paired: Array, column: Array, travel: Sequence[Array], scattered: Array) -> Array:
+    def _micro(
+        self, sums: Array, paired: Array, column: Array, travel: Sequence[Array], scattered: Array
+    ) -> tuple[Array, Array]:
         """Seconds of one micro-batch of each layout, with what hides behind it of weights gathered and gradients
-        scattered.
+        scattered, and of them those that wait for either.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -289,14 +293,24 @@ class GridTimes:
         found = forward[at] + behind[at]
         gather, scatter = travel
         sharded = ((gather > 0) | (scattered > 0)).nonzero()[0]
-        few = tuple(each[sharded] for each in at)
-        found[sharded] = sum(
-            sharded_passes(
-                (forward[few], behind[few]), gather[sharded], scatter[sharded], scattered[sharded], self.profile,
-                int(self.job.traits.overlaps_data),
-            )
+        few, waits = tuple(each[sharded] for each in at), 0 * found
+        passed = sharded_passes(
+            (forward[few], behind[few]), gather[sharded], scatter[sharded], scattered[sharded], self.profile,
+            int(self.job.traits.overlaps_data),
         )  # fmt: skip
-        return found
+        waits[sharded] = sum(passed) - found[sharded]
+        return found + waits, waits
+
+    def _zero2_waits(
+        self, sums: Array, paired: Array, column: Array, scatter: Array, scattered: Array, zero3: Array
+    ) -> Array:
+        """What a micro-batch of a layout of ZeRO 3 would wait for under ZeRO 2; 0 of other layouts."""
+        rows, waits = zero3.nonzero()[0], 0 * zero3
+        if len(rows):
+            few = (each[rows] for each in (paired, column, 0 * scatter, scatter, scattered))
+            pair, at, gather, moved, share = few
+            waits[rows] = self._micro(sums, pair, at, [gather, moved], share)[1]
+        return waits
 
     def _exchanged(self, grid: Grid, dense: Array, expert: Array) -> tuple[Array, ...]:
         """Seconds of the exchange over dp, of a gather of weights, a scatter of gradients, and the optimizer."""
