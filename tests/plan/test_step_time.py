@@ -109,7 +109,7 @@ def test_data_parallel_by_zero_stage() -> None:
 
 
 # seconds exchanged once a step and in every micro-batch, of a micro-batch, of its waits for what ZeRO 3 moves and for
-# what ZeRO 2 would; micro-batches; the stack's overlap → what is waited for after them, half of an exchange never hidden
+# what ZeRO 2 would; micro-batches; the stack's overlap → what is waited for after them, half of it never being hidden
 AFTER = [
     ((8.0, 0.0), 10.0, (0.0, 0.0), 2, 1, 4.0),  # ZeRO 1: half of 8
     ((8.0, 0.0), 1.0, (0.0, 0.0), 2, 1, 7.0),  # and of the other half what is longer than a micro-batch

@@ -78,9 +78,7 @@ def train(
     rule = find_convention(DEFAULT) if ideal else read_convention(request, convention)
     policy = read_recompute(request, recompute)
     if policy == PUBLISHED_SELECTIVE:
-        request.fault(
-            "bad_recompute", "a printed equation, not a policy", "recompute", expected="none, selective, full"
-        )
+        request.fault("bad_recompute", "a printed equation, no policy", "recompute", expected="none, selective, full")
     word = read_dtype(request, dtype)
     device = read_device(request, gpu)
     budget = _budget(
