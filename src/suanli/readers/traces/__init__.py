@@ -1,0 +1,1 @@
+"""Traces of profilers, one file a format, one Trace out."""
