@@ -10,7 +10,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def read_kineto(path: str | os.PathLike[str], progress: Progress | None = None) 
     source = Source(path, progress)
     with _no_gc():
         header, reader, columns = _read(source)
-        return _trace(source, KinetoMeta(header, reader.tail), reader, columns)
+        return _trace(source, KinetoMeta(header, reader.state.tail), reader, columns)
 
 
 def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
@@ -48,10 +48,19 @@ def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
         refuse(source.path, "no_trace", "the file holds no list of traceEvents", hint=hint)
     held = next(texts)
     for text in texts:
-        columns.add(reader.read(held))
+        _take(reader, columns, held, last=False)
         held = text
-    columns.add(reader.read(held, last=True))
+    _take(reader, columns, held, last=True)
     return header, reader, columns
+
+
+def _take(reader: EventReader, columns: KinetoColumns, text: bytes, last: bool) -> None:
+    """The events of one text into the columns: once more with all they say, where they say more than was asked."""
+    before = replace(reader.state)
+    if not columns.add(reader.read(text, last)):
+        reader.decoder.become_full()
+        reader.state = before
+        columns.add(reader.read(text, last))
 
 
 @contextmanager
@@ -78,7 +87,7 @@ def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: Kinet
     faults = _Faults(source, meta, reader, columns).all(rank, work)
     return Trace(
         path=source.path, format="kineto", producer=meta.producer, bytes_read=source.unpacked_bytes,
-        events=reader.events, devices=meta.devices(np.unique(pieces.device).tolist()),
+        events=reader.state.events, devices=meta.devices(np.unique(pieces.device).tolist()),
         names=tuple(columns.names.values_made), threads=tuple(columns.threads.values_made),
         copy_kinds=tuple(columns.copies.values_made), details=tuple(columns.details.ops.values_made),
         collectives=tuple(columns.details.calls.values_made), work=pieces, host=spans, rank=rank,
@@ -113,7 +122,7 @@ class _Faults:
         return (*self.source.faults, *self.meta.faults(), *mine)
 
     def _of_json(self) -> list[tuple[str, int, str]]:
-        reader, found = self.reader, []
+        reader, found = self.reader.state, []
         if reader.lost_pieces:
             what = f"{_pieces(reader.lost_pieces)} of broken JSON ({reader.lost_bytes:,} bytes) could not be read"
             found.append(("broken-json", reader.lost_pieces, what))
@@ -132,8 +141,8 @@ class _Faults:
             mine = f"{columns.negative_work:,} of a device"
             what = f"{columns.negative:,} events of negative duration are left out, {mine}"
             found.append(("negative-duration", columns.negative, what))
-        if self.reader.uncategorised:
-            count = self.reader.uncategorised
+        if self.reader.state.uncategorised:
+            count = self.reader.state.uncategorised
             found.append(("no-category", count, f"{count:,} events without a category are left out"))
         if columns.unknown:
             count = sum(columns.unknown.values())

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from suanli.readers.traces.json_stream import MOST_EVENT, spans
-from suanli.readers.traces.kineto_events import KinetoDecoder
+from suanli.readers.traces.kineto_events import NO_CAT, KinetoDecoder
 from suanli.units import MEBI
 
 _UNKNOWN_CAT = re.compile(r"Invalid value '(.*)' - at `\$(?:\[\d+\])?\.cat`", re.DOTALL)
@@ -28,6 +29,9 @@ _VALUE = re.compile(
     rb'("(?:name|cat|kernel_file|file|Call stack|scope)"\s*:\s*")(.*?)("\s*(?:,\s*"[\w ]{1,40}"\s*:|\}))', re.DOTALL
 )
 _BARE_QUOTE = re.compile(rb'(?<!\\)"')
+_LACKS_CAT = "missing required field `cat`"
+_METADATA = re.compile(rb'\{(?=\s*"name"\s*:\s*"[^"\\]{0,99}"\s*,\s*"ph"\s*:\s*"[MiI]"\s*,\s*"(?!cat"))')
+_WITH_CAT = b'{"cat":"%b",' % NO_CAT.encode()
 _BROKEN = (msgspec.DecodeError, RecursionError)
 _MOST_WRONG_FIELDS = 8
 _JOIN = 8  # pieces in a row that may be one event with borders inside
@@ -37,32 +41,43 @@ _SPLIT = msgspec.json.Decoder(list[Raw])
 _JSON = json.JSONDecoder(strict=False, parse_float=str, parse_constant=lambda _: None)
 
 
+@dataclass
+class ReadState:
+    """How far the reading is, and what it met."""
+
+    events: int = 0
+    lost_pieces: int = 0
+    lost_bytes: int = 0
+    repaired: int = 0
+    uncategorised: int = 0
+    ended: bool = False  # the list of events came to its end
+    tail: bytes = b""  # what stands after it
+    carried: bytes = b""  # the first half of an event whose other half stands in the next text
+
+
 class EventReader:
-    """Reads texts in the order of the file. `tail` is what stands after the events, once `ended`."""
+    """Reads texts in the order of the file."""
 
     def __init__(self) -> None:
-        self.decoder = KinetoDecoder()
-        self.ended, self.tail = False, b""
-        self.events = 0
-        self.lost_pieces = self.lost_bytes = self.repaired = self.uncategorised = 0
-        self._carried = b""
+        self.decoder, self.state = KinetoDecoder(), ReadState()
         self._text, self._spans, self._next = b"", [(0, 0)], 0
 
     def read(self, text: bytes, last: bool = False) -> list[Any]:
-        """The records in a text of whole events; `last` where the file ends with it."""
-        text, self._carried = self._carried + text, b""
-        if self.ended:
-            self._more_tail(text)
+        """The records in a list of events as JSON; in the last one of a file, which runs to its end and has no `]`."""
+        state = self.state
+        if state.carried:
+            text, state.carried = b"[%b,%b" % (state.carried, text[1:]), b""
+        if state.ended:
+            self._more_tail(b"," + (text[1:] if last else text[1:-1]))
             return []
         try:
-            found = self._many(text.rstrip(_SPACE))
-            self.events += len(found)
-        except _BROKEN:
-            found = self._slowly(text, last)
-        return found
+            return self._many(text)
+        except _BROKEN as problem:
+            return self._slowly(text, last, str(problem))
 
     def _many(self, text: bytes) -> list[Any]:
-        found: list[Any] = self._learning(self.decoder.many, b"[%b]" % text)
+        found: list[Any] = self._learning(self.decoder.many, text)
+        self.state.events += len(found)
         return found
 
     def _learning(self, decode: Callable[[bytes], Any], text: bytes) -> Any:
@@ -75,27 +90,17 @@ class EventReader:
                 if match is None or not self.decoder.learn(match[1]):
                     raise
 
-    def _slowly(self, text: bytes, last: bool) -> list[Any]:
+    def _slowly(self, text: bytes, last: bool, problem: str) -> list[Any]:
         try:
-            parts: list[Any] = _SPLIT.decode(b"[%b]" % text.rstrip(_SPACE))
+            if _LACKS_CAT in problem:
+                return self._many(_METADATA.sub(_WITH_CAT, text))
+            parts: list[Any] = _SPLIT.decode(text)
         except _BROKEN:
+            text = text[1:] if last else text[1:-1]
             self._text, self._spans, self._next = text, spans(text), 0
             return self._halved(0, len(self._spans), last)
-        return self._typed([bytes(part) for part in parts])
-
-    def _typed(self, parts: list[bytes]) -> list[Any]:
-        """Records of events that are each valid JSON: those without a category go by themselves."""
-        self.events += len(parts)
-        found: list[Any] = []
-        plain = [part for part in parts if b'"cat"' in part]
-        try:
-            found = self._many(b",".join(plain))
-            plain = []
-        except _BROKEN:
-            pass
-        bare = [part for part in parts if b'"cat"' not in part]
-        self.uncategorised += sum(b'"X"' in part for part in bare)
-        return found + [record for part in plain for record in self._known(part)]
+        self.state.events += len(parts)
+        return [record for part in parts for record in self._known(bytes(part))]
 
     def _known(self, part: bytes) -> list[Any]:
         try:
@@ -108,14 +113,12 @@ class EventReader:
         low = max(low, self._next)
         if low >= high:
             return []
-        if self.ended:
+        if self.state.ended:
             self._more_tail(self._pieces(low, high))
             return []
         part = self._pieces(low, high).rstrip(_SPACE)
         try:
-            found = self._many(part)
-            self.events += len(found)
-            return found
+            return self._many(_METADATA.sub(_WITH_CAT, b"[%b]" % part))
         except _BROKEN:
             if high - low == 1:
                 return self._alone(part, low, last)
@@ -131,18 +134,18 @@ class EventReader:
         if record is None:
             joined = self._joined(place)
             record, rest = (joined, "") if joined is not None else _first(_repaired(part))
-            self.repaired += joined is None and record is not None and not self._ends(rest)
+            self.state.repaired += joined is None and record is not None and not self._ends(rest)
         if record is None:
             if not last and place == len(self._spans) - 1 and len(part) < MOST_CARRIED:
-                self._carried = self._pieces(place, place + 1)  # its other half may stand in the next text
+                self.state.carried = self._pieces(place, place + 1)  # its other half may stand in the next text
                 return []
             return self._lose(part)
         if rest.strip(" ,\t\r\n"):
             if not self._ends(rest):
                 return self._lose(part)
-            self.ended = True
-            self.tail = rest[_ENDED.match(rest).end() :].encode("utf-8", "replace")  # type: ignore[union-attr]
-        self.events += 1
+            self.state.ended = True
+            self.state.tail = rest[_ENDED.match(rest).end() :].encode("utf-8", "replace")  # type: ignore[union-attr]
+        self.state.events += 1
         return self._mended_object(record)
 
     def _joined(self, place: int) -> Any:
@@ -160,10 +163,10 @@ class EventReader:
     def _lose(self, part: bytes) -> list[Any]:
         match = re.match(rb"\s*,?\s*\]", part)
         if match:  # a list without events, or a comma before its end
-            self.ended, self.tail = True, part[match.end() :]
+            self.state.ended, self.state.tail = True, part[match.end() :]
         elif part.strip():
-            self.lost_pieces += 1
-            self.lost_bytes += len(part)
+            self.state.lost_pieces += 1
+            self.state.lost_bytes += len(part)
         return []
 
     def _mended(self, part: bytes) -> list[Any]:
@@ -173,7 +176,7 @@ class EventReader:
     def _mended_object(self, record: Any) -> list[Any]:
         """The record of an object, fields of the wrong type left out."""
         if not isinstance(record, dict) or not isinstance(record.get("cat"), str):
-            self.uncategorised += isinstance(record, dict) and record.get("ph") == "X"
+            self.state.uncategorised += isinstance(record, dict) and record.get("ph") == "X"
             return []
         for _ in range(_MOST_WRONG_FIELDS):
             try:
@@ -183,12 +186,12 @@ class EventReader:
                     break
             except _BROKEN:
                 break
-        self.lost_pieces += 1
+        self.state.lost_pieces += 1
         return []
 
     def _more_tail(self, text: bytes) -> None:
-        if len(self.tail) < MOST_EVENT:
-            self.tail += text
+        if len(self.state.tail) < MOST_EVENT:
+            self.state.tail += text
 
 
 def _first(part: bytes) -> tuple[Any, str]:
