@@ -22,7 +22,7 @@ from suanli.readers.traces.kineto_links import linked
 from suanli.readers.traces.kineto_meta import KinetoMeta
 from suanli.readers.traces.kineto_salvage import EventReader, lost_names
 from suanli.readers.traces.source import Progress, Source, refuse
-from suanli.units import GIGA
+from suanli.units import GIGA, HOUR
 
 _STEP = "ProfilerStep"
 _EPOCH_NS = 10**9 * GIGA  # September 2001: a clock that stands before it counts from something else
@@ -76,7 +76,8 @@ def _no_gc() -> Iterator[None]:
 
 
 def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: KinetoColumns) -> Trace:
-    work, host = columns.work(), columns.host()
+    work, host = _timed(columns.work(), columns), _timed(columns.host(), columns)
+    _check_any(source, reader, columns, len(work["start_ns"]) + len(host["start_ns"]))
     base = meta.base_ns or 0
     for table in (work, host):
         table["start_ns"], table["end_ns"] = table["start_ns"] + base, table["end_ns"] + base
@@ -92,6 +93,29 @@ def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: Kinet
         copy_kinds=tuple(columns.copies.values_made), details=tuple(columns.details.ops.values_made),
         collectives=tuple(columns.details.calls.values_made), work=pieces, host=spans, rank=rank,
         world_size=meta.world_size, base_ns=base, groups=meta.groups, recorded=meta.recorded, faults=faults,
+    )  # fmt: skip
+
+
+def _timed(table: dict[str, Array], columns: KinetoColumns) -> dict[str, Array]:
+    """The rows but those that begin at zero where the others do not: their time was never written."""
+    start = table["start_ns"]
+    if not len(start) or np.median(start) < HOUR * GIGA:
+        return table
+    columns.no_time += int((start == 0).sum())
+    return {name: values[start != 0] for name, values in table.items()}
+
+
+def _check_any(source: Source, reader: EventReader, columns: KinetoColumns, rows: int) -> None:
+    """Refuse a file whose events are all of another kind, or all broken."""
+    state = reader.state
+    if rows or not (state.uncategorised or columns.unknown or (state.lost_pieces and not state.events)):
+        return
+    if not state.events:
+        refuse(source.path, "broken_json", "no event of the trace can be read: its JSON is broken throughout")
+    got = f"categories {lost_names(columns.unknown)}" if columns.unknown else "events without a category"
+    refuse(
+        source.path, "no_known_events", f"none of the {state.events:,} events has a category of torch.profiler", got=got,
+        expected="kernel, cpu_op, cuda_runtime and their kin",
     )  # fmt: skip
 
 
