@@ -16,7 +16,10 @@ EVENTS: list[dict[str, Any]] = [
     {"ph": "X", "cat": "kernel", "name": f"k{number}", "args": {"Input Dims": [[number], []], "note": "}, {"}}
     for number in range(12)
 ]
-KINETO = ",\n".join('  {\n    "ph": "X", "cat": "kernel", "name": "k%d",\n    "args": {\n      "x": 1\n    }\n  }' % n for n in range(12))
+KINETO = ",\n".join(
+    '  {\n    "ph": "X", "cat": "kernel", "name": "k%d",\n    "args": {\n      "x": 1\n    }\n  }' % n
+    for n in range(12)
+)
 FORMS = {
     "one line": json.dumps({"a": 1, "traceEvents": EVENTS, "z": 2}),
     "compact": json.dumps({"a": 1, "traceEvents": EVENTS, "z": 2}, separators=(",", ":")),

@@ -68,7 +68,9 @@ def test_what_is_drawn_beside_work_is_none(tmp_path: Path, cat: str) -> None:
 
 def test_an_op_with_a_stream_stays_on_the_host(tmp_path: Path) -> None:
     """Triton launches carry args.stream (HTA PR #268: 94 µs instead of 1.76)."""
-    trace = read(tmp_path, [event("cpu_op", "triton_poi_0", 0, 94, stream=0, device=0), kernel("triton_poi_0", 50, 1.76)])
+    trace = read(
+        tmp_path, [event("cpu_op", "triton_poi_0", 0, 94, stream=0, device=0), kernel("triton_poi_0", 50, 1.76)]
+    )
     assert (trace.work.end_ns - trace.work.start_ns).tolist() == [1_760]
     assert trace.host.kind.tolist() == [HostKind.OP]
 
@@ -323,7 +325,9 @@ def test_a_trace_that_starts_at_zero_is_one(tmp_path: Path) -> None:
 
 
 def test_categories_nobody_knows_are_said(tmp_path: Path) -> None:
-    trace = read(tmp_path, [kernel("k", 1, 1), event("npu", "n", 1, 1), event("npu", "n", 2, 1), {"ph": "s", "cat": "flow"}])
+    trace = read(
+        tmp_path, [kernel("k", 1, 1), event("npu", "n", 1, 1), event("npu", "n", 2, 1), {"ph": "s", "cat": "flow"}]
+    )
     said = [(fault.count, fault.message) for fault in trace.faults if fault.code == "unknown-category"]
     assert said == [(2, "2 events of categories that are not known are left out: npu")]
     assert trace.events == 4

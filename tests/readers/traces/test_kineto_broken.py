@@ -92,7 +92,9 @@ def test_items_that_are_no_events(tmp_path: Path, row: str) -> None:
     assert names(read(tmp_path, [*GOOD[:3], row, *GOOD[3:]])) == ["k1", "k2", "k3", "k4", "k5"]
 
 
-@pytest.mark.parametrize("tail", ["]}", "] }\n", ",]}", ", ]", "], \"x\": {\"ph\": [{\"name\": 1}, {\"name\": 2}]}}", '], "x": N/A}'])
+@pytest.mark.parametrize(
+    "tail", ["]}", "] }\n", ",]}", ", ]", '], "x": {"ph": [{"name": 1}, {"name": 2}]}}', '], "x": N/A}']
+)
 def test_ends(tmp_path: Path, tail: str) -> None:
     trace = read(tmp_path, GOOD, tail=tail)
     assert names(trace) == ["k1", "k2", "k3", "k4", "k5"]
@@ -135,7 +137,7 @@ def test_blocks_of_any_size(tmp_path: Path, block: int, monkeypatch: pytest.Monk
 def test_records_that_say_more_come_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "BLOCK_BYTES", 200)
     call = ROW % ("nccl", 99, ', "Collective name": "allreduce", "Group size": 8')
-    broken = ROW % ("cut", 77, "")[:-9]
+    broken = (ROW % ("cut", 77, ""))[:-9]
     trace = read(tmp_path, [*GOOD[:2], broken, *GOOD[2:], call])
     assert [call.group_size for call in trace.collectives] == [8]
     assert trace.work.collective.tolist() == [-1] * 5 + [0]
@@ -186,7 +188,9 @@ def test_order_changes_nothing(
 
 
 CUTS = st.tuples(st.floats(0, 1), st.floats(0, 1))
-BYTES = st.binary(min_size=0, max_size=6) | st.sampled_from([b'"', b"\\", b"{", b"}", b"]", b"[", b",", b"\xff", b"N/A"])
+BYTES = st.binary(min_size=0, max_size=6) | st.sampled_from(
+    [b'"', b"\\", b"{", b"}", b"]", b"[", b",", b"\xff", b"N/A"]
+)
 
 
 @given(PIECES, st.lists(st.tuples(st.floats(0, 1), st.integers(0, 9), BYTES), min_size=1, max_size=4), st.booleans())
@@ -198,7 +202,9 @@ def test_corruption_never_crashes(
 ) -> None:
     """Bytes are cut out and put in anywhere: a trace comes out, or the error of a file."""
     path = tmp_path_factory.getbasetemp() / "rank1.json"
-    text = json.dumps({"traceEvents": rows_of(pieces), "baseTimeNanoseconds": 7}, indent=1 if indented else None).encode()
+    text = json.dumps(
+        {"traceEvents": rows_of(pieces), "baseTimeNanoseconds": 7}, indent=1 if indented else None
+    ).encode()
     for place, cut, put in damage:
         at = int(place * len(text))
         text = text[:at] + put + text[at + cut :]
@@ -256,7 +262,10 @@ ARGS = ("External id", "device", "stream", "correlation", "grid", "Input Dims", 
         "Collective name", "Group size", "Process Group Ranks", "kernel_backend", "bytes", "kind", "Fwd thread id")  # fmt: skip
 
 
-@given(st.lists(st.tuples(st.sampled_from(KEYS + ARGS), JSON), min_size=1, max_size=4), st.sampled_from(["kernel", "cpu_op"]))
+@given(
+    st.lists(st.tuples(st.sampled_from(KEYS + ARGS), JSON), min_size=1, max_size=4),
+    st.sampled_from(["kernel", "cpu_op"]),
+)
 def test_a_field_of_any_type(tmp_path_factory: pytest.TempPathFactory, wrong: list[tuple[str, Any]], cat: str) -> None:
     """The event is kept where its times are numbers, and the others are as they were."""
     path = tmp_path_factory.getbasetemp() / "rank1.json"
