@@ -17,7 +17,7 @@ EVENTS: list[dict[str, Any]] = [
     for number in range(12)
 ]
 KINETO = ",\n".join(
-    '  {\n    "ph": "X", "cat": "kernel", "name": "k%d",\n    "args": {\n      "x": 1\n    }\n  }' % n
+    f'  {{\n    "ph": "X", "cat": "kernel", "name": "k{n}",\n    "args": {{\n      "x": 1\n    }}\n  }}'
     for n in range(12)
 )
 FORMS = {
@@ -25,7 +25,7 @@ FORMS = {
     "compact": json.dumps({"a": 1, "traceEvents": EVENTS, "z": 2}, separators=(",", ":")),
     "indented": json.dumps({"a": 1, "traceEvents": EVENTS, "z": 2}, indent=1),
     "sorted": json.dumps({"a": 1, "traceEvents": EVENTS, "z": 2}, sort_keys=True),
-    "kineto": '{"a": 1,\n  "traceEvents": [\n%s\n  ], "z": 2}' % KINETO,
+    "kineto": f'{{"a": 1,\n  "traceEvents": [\n{KINETO}\n  ], "z": 2}}',
 }
 
 

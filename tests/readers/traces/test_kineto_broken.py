@@ -146,7 +146,7 @@ def test_records_that_say_more_come_late(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_very_many_categories(tmp_path: Path) -> None:
     """Beyond a bound they are not told apart, and still nothing of the device is lost."""
-    odd = ['{"ph": "X", "cat": "c%d", "name": "x", "ts": 1, "dur": 1}' % number for number in range(400)]
+    odd = [f'{{"ph": "X", "cat": "c{number}", "name": "x", "ts": 1, "dur": 1}}' for number in range(400)]
     trace = read(tmp_path, [*odd, *GOOD])
     assert names(trace) == ["k1", "k2", "k3", "k4", "k5"]
 
@@ -187,7 +187,6 @@ def test_order_changes_nothing(
     assert busy(found[0]) == 1000 * len(covered)
 
 
-CUTS = st.tuples(st.floats(0, 1), st.floats(0, 1))
 BYTES = st.binary(min_size=0, max_size=6) | st.sampled_from(
     [b'"', b"\\", b"{", b"}", b"]", b"[", b",", b"\xff", b"N/A"]
 )
@@ -258,8 +257,10 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3), max_leaves=6,
 )  # fmt: skip
 KEYS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "args")
-ARGS = ("External id", "device", "stream", "correlation", "grid", "Input Dims", "Input type", "Concrete Inputs",
-        "Collective name", "Group size", "Process Group Ranks", "kernel_backend", "bytes", "kind", "Fwd thread id")  # fmt: skip
+ARGS = (
+    "External id", "device", "stream", "correlation", "grid", "Input Dims", "Input type", "Concrete Inputs",
+    "Collective name", "Group size", "Process Group Ranks", "kernel_backend", "bytes", "kind", "Fwd thread id",
+)  # fmt: skip
 
 
 @given(

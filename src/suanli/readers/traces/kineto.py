@@ -113,10 +113,8 @@ def _check_any(source: Source, reader: EventReader, columns: KinetoColumns, rows
     if not state.events:
         refuse(source.path, "broken_json", "no event of the trace can be read: its JSON is broken throughout")
     got = f"categories {lost_names(columns.unknown)}" if columns.unknown else "events without a category"
-    refuse(
-        source.path, "no_known_events", f"none of the {state.events:,} events has a category of torch.profiler", got=got,
-        expected="kernel, cpu_op, cuda_runtime and their kin",
-    )  # fmt: skip
+    message = f"none of the {state.events:,} events has a category of torch.profiler"
+    refuse(source.path, "no_known_events", message, got=got, expected="kernel, cpu_op, cuda_runtime and their kin")
 
 
 def _mark_steps(host: dict[str, Array], columns: KinetoColumns) -> None:

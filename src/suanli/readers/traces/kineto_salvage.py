@@ -30,7 +30,8 @@ _LOOSE = re.compile(r"([:\[,]\s*)(?:N/A|nan|-?inf|-nan|None|undefined)(?=\s*[,\]
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 # What stands between the quotes of a name, where the next key follows: it may hold quotes, not the like of `", "`.
 _VALUE = re.compile(
-    r'("(?:name|kernel_file|file|Call stack|scope)"\s*:\s*")((?:(?!"\s*,\s*"|\{\s*").)*?)("\s*(?:,\s*"[\w ]{1,40}"\s*:|\}))',
+    r'("(?:name|kernel_file|file|Call stack|scope)"\s*:\s*")((?:(?!"\s*,\s*"|\{\s*").)*?)'
+    r'("\s*(?:,\s*"[\w ]{1,40}"\s*:|\}))',
     re.DOTALL,
 )
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
