@@ -78,7 +78,7 @@ def tar(name: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("file", "content", "code", "says"),
     [
-        ("a.nsys-rep", b"\1\2\3", "nsys_report", "Export it with: nsys export --type sqlite --output a.sqlite a.nsys-rep."),
+        ("a.nsys-rep", b"\1\2\3", "nsys_report", "with: nsys export --type sqlite --output a.sqlite a.nsys-rep"),
         ("a.qdrep", b"", "nsys_report", "nsys export --type sqlite --output a.sqlite a.qdrep"),
         ("a.json", pickle.dumps({}), "pickle", "a pickle runs code when it is read, so it is not read"),
         ("a.json", b'{"schema": "1.0.1", "pid": 1, "nodes": []}', "no_times", "an execution trace of PyTorch"),

@@ -16,10 +16,8 @@ EVENTS: list[dict[str, Any]] = [
     {"ph": "X", "cat": "kernel", "name": f"k{number}", "args": {"Input Dims": [[number], []], "note": "}, {"}}
     for number in range(12)
 ]
-KINETO = ",\n".join(
-    f'  {{\n    "ph": "X", "cat": "kernel", "name": "k{n}",\n    "args": {{\n      "x": 1\n    }}\n  }}'
-    for n in range(12)
-)
+ROW = '  {\n    "ph": "X", "cat": "kernel", "name": "k@",\n    "args": {\n      "x": 1\n    }\n  }'
+KINETO = ",\n".join(ROW.replace("@", str(number)) for number in range(12))
 FORMS = {
     "one line": json.dumps({"a": 1, "traceEvents": EVENTS, "z": 2}),
     "compact": json.dumps({"a": 1, "traceEvents": EVENTS, "z": 2}, separators=(",", ":")),

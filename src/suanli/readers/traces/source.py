@@ -54,6 +54,8 @@ class Source:
                     self.unpacked_bytes += len(block)
                     self._check_ratio()
                     yield block
+        except UnreadableFileError:
+            raise  # it is an OSError too, and says already what is wrong
         except OSError as problem:
             self._unreadable(problem)
 
