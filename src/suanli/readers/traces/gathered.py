@@ -74,9 +74,15 @@ class Faults:
         return (*self._given, *counted)
 
 
+def within(values: Array, bound: int) -> Array:
+    """Which values lie between -bound and bound; numpy's abs leaves the smallest int64 negative."""
+    inside: Array = (values > -bound) & (values < bound)
+    return inside
+
+
 def sound(start_ns: Array, end_ns: Array, faults: Faults, what: str) -> Array:
     """Which rows have times that can be: an end not before its start, both within int64. Others are counted."""
-    inside = (np.abs(start_ns) < LARGEST) & (np.abs(end_ns) < LARGEST)
+    inside = within(start_ns, LARGEST) & within(end_ns, LARGEST)
     forward = end_ns >= start_ns
     faults.add("no-time", int((~inside).sum()), f"{{count}} {what} without a time that can be are left out")
     backward = int((inside & ~forward).sum())

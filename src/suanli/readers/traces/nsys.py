@@ -16,7 +16,7 @@ import numpy as np
 from suanli.errors import Fault, UnreadableFileError
 from suanli.nouns.trace import CollectiveCall, OpDetail, Trace
 from suanli.readers.traces.columns import sorted_tables
-from suanli.readers.traces.gathered import Array, Faults, Names, Once, devices_seen, joined, sound
+from suanli.readers.traces.gathered import Array, Faults, Names, Once, devices_seen, joined, sound, within
 from suanli.readers.traces.nsys_about import (
     META,
     STRINGS,
@@ -173,7 +173,7 @@ def _work(of: Gathering, host: Columns) -> Columns:
     work = device_columns(of)
     if not work:
         return {name: np.empty(0, dtype=np.int64) for name in ("start_ns", "end_ns", "device")}
-    placed = np.abs(work["device"]) < 2**31
+    placed = within(work["device"], 2**31)
     of.faults.add("no-device", int((~placed).sum()), "{count} pieces of device work without a device are left out")
     work = {name: values[placed] for name, values in work.items()}
     kept = sound(work["start_ns"], work["end_ns"], of.faults, "pieces of device work")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from suanli.readers.traces.gathered import LARGEST, Array, Faults, Names
+from suanli.readers.traces.gathered import LARGEST, Array, Faults, Names, within
 from suanli.readers.traces.wire import BYTES, VARINT, Data, rounds
 from suanli.readers.traces.xplane_space import INT64, REFERENCE, STRING, UINT64, Line, Plane
 from suanli.units import KILO
@@ -95,7 +95,7 @@ def events_of(data: Data, plane: Plane, lines: Sequence[Line], faults: Faults) -
     faults.add("broken-record", int(broken.sum()), "{count} records of the file break off and are left out")
     faults.add("aggregated", int((aggregated > 0).sum()), "{count} events are sums without a time and are left out")
     based = np.array([each.timestamp_ns for each in lines], dtype=np.int64)[line] if len(lines) else line
-    sane = (np.abs(based) < LARGEST) & (offset >= -LARGEST) & (offset < LARGEST) & (duration < LARGEST)
+    sane = within(based, LARGEST) & within(offset, LARGEST) & (duration < LARGEST)
     faults.add("no-time", int((~sane & ~broken).sum()), "{count} events without a time that can be are left out")
     backward = sane & (duration < 0)
     faults.add("negative-duration", int(backward.sum()), "{count} events that end before they start are left out")
