@@ -25,7 +25,9 @@ def refused(path: Path) -> str:
 
 
 def test_a_view_in_a_tables_place_is_not_asked(tmp_path: Path) -> None:
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end, 0 AS deviceId"
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end, 0 AS deviceId"
+    )
     path = made(tmp_path / "a.sqlite", {RUNTIME: [call(0, 1)]}, f'CREATE VIEW "{KERNEL}" AS {endless} FROM n;')
     assert len(read_nsys(path).work) == 0
 
