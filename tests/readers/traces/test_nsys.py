@@ -10,7 +10,9 @@ import pytest
 
 from suanli.errors import UnreadableFileError
 from suanli.nouns.trace import CollectiveCall, HostKind, Trace, TraceDevice, WorkKind
+from suanli.readers.traces import nsys
 from suanli.readers.traces.nsys import read_nsys
+from suanli.readers.traces.nsys_tables import Tables
 
 from .nsys_made import META, OTHER, PID, TID, call, copy, kernel, made, nvtx
 
@@ -295,17 +297,21 @@ def test_threads_have_names_where_given(tmp_path: Path) -> None:
     assert read_nsys(made(tmp_path / "a.sqlite", tables)).threads == (("python3 77", "worker 5"),)
 
 
-def test_nothing_is_written_beside_the_input(tmp_path: Path) -> None:
-    folder = tmp_path / "read only"
+def test_nothing_is_written_beside_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a database in WAL mode SQLite writes an index beside it, for readers too, unless it is told not to."""
+    folder = tmp_path / "of the profiler"
     folder.mkdir()
-    path = made(folder / "a #1?.sqlite", {KERNEL: [kernel(0, 1)]})
-    before = path.read_bytes()
-    folder.chmod(0o555)
-    try:
-        assert len(read_nsys(path).work) == 1
-        assert [each.name for each in folder.iterdir()] == ["a #1?.sqlite"]
-    finally:
-        folder.chmod(0o755)
+    path = made(folder / "a #1?.sqlite", {KERNEL: [kernel(0, 1)]}, "PRAGMA journal_mode = WAL;")
+    before, seen = path.read_bytes(), []
+
+    def seeing(tables: Tables, *given: Any) -> Any:
+        seen.append([each.name for each in folder.iterdir()])
+        return described(tables, *given)
+
+    described = nsys.described_devices
+    monkeypatch.setattr(nsys, "described_devices", seeing)
+    assert len(read_nsys(path).work) == 1
+    assert [*seen, [each.name for each in folder.iterdir()]] == [["a #1?.sqlite"]] * 2
     assert path.read_bytes() == before
 
 

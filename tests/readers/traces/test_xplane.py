@@ -174,6 +174,15 @@ def test_sums_without_a_time_are_counted(tmp_path: Path) -> None:
     assert [(fault.code, fault.count) for fault in trace.faults if fault.count] == [("aggregated", 1)]
 
 
+def test_an_event_that_passes_its_lines_end_is_left_out(tmp_path: Path) -> None:
+    event = packed(4, whole(1, 1) + whole(2, 5_000) + whole(3, 1_000))
+    longer = event[:1] + bytes([event[1] + 2]) + event[2:]  # its length says 2 bytes more: the plane's number
+    lines = [packed(3, whole(1, 3) + packed(2, "XLA Ops") + each) for each in (event + longer, event)]
+    trace = read(tmp_path, packed(1, packed(2, "/device:TPU:0") + lines[0] + whole(1, 5) + lines[1]))
+    assert trace.work.end_ns.tolist() == [6, 6]
+    assert [(fault.code, fault.count) for fault in trace.faults] == [("broken-record", 1)]
+
+
 def test_durations_that_cannot_be(tmp_path: Path) -> None:
     events = [("a", 0, -5), ("a", -(2**63), 1), ("a", 0, 2**63 - 1), ("a", 1_000, 1_000)]
     trace = read(tmp_path, space(PlaneMade("/device:TPU:0").line("XLA Ops", events)))
