@@ -5,6 +5,7 @@ The most is the whole entry that a lever is against: nothing here predicts how m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ from suanli.units import GIGA, MICRO
 
 LEAST_FRACTION = 0.005  # of the account's time: what returns less is not said
 WELL_ATTRIBUTED = 0.9
+_ALLOCATES = re.compile(r"(?i)(Malloc|Free)")
 _NARROW, _WIDE = "bf16", ("fp32", "tf32", "fp64")
 
 
@@ -90,13 +92,22 @@ def _host(found: Explained, clues: Clues) -> Iterator[Advice]:
 
 
 def _sync(found: Explained, clues: Clues) -> Iterator[Advice]:
-    host = clues.trace.host
-    runtime = np.bincount(host.name[host.kind == HostKind.RUNTIME], minlength=len(clues.trace.names))
-    calls = {name: int(n) for name, n in zip(clues.trace.names, runtime, strict=True)
-             if n and idle.SYNCHRONISES.search(name)}  # fmt: skip
-    said = ", ".join(f"{count} × {name}" for name, count in sorted(calls.items(), key=lambda each: -each[1])[:3])
+    calls = _waiting_calls(clues.trace)
+    said = ", ".join(f"{name} ({count} calls)" for name, count in calls)
     lever = "no waiting for the device: .item(), .cpu(), prints of the loss, blocking copies"
+    if calls and _ALLOCATES.search(calls[0][0]):
+        lever = "no allocation in the step: keep the caching allocator on, and memory below its limit"
     yield from _lever(found, lever, _entry(found, idle.SYNC), f"the host was inside {said}")
+
+
+def _waiting_calls(trace: Trace) -> list[tuple[str, int]]:
+    """The three calls that wait for the device longest, with how many there are."""
+    host, names = trace.host, trace.names
+    rows = host.kind == HostKind.RUNTIME
+    times = np.bincount(host.name[rows], weights=(host.end_ns - host.start_ns)[rows], minlength=len(names))
+    counts = np.bincount(host.name[rows], minlength=len(names))
+    places = [k for k in np.argsort(-times, kind="stable") if counts[k] and idle.SYNCHRONISES.search(names[k])]
+    return [(names[k], int(counts[k])) for k in places[:3]]
 
 
 def _data(found: Explained, _: Clues) -> Iterator[Advice]:

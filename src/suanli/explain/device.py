@@ -34,7 +34,7 @@ def facts_of(seen: TraceDevice, gpu: Device | None = None) -> DeviceFacts:
         try:
             found = _from_catalogue(find_device(seen.name, seen.memory_bytes, where="the trace"))
         except InputError as error:
-            problem = error.faults[0].sentence()
+            problem = f"{error.faults[0].message} in the trace; name it with --gpu"
         else:
             if found.peaks_flop_per_s:
                 return found

@@ -8,10 +8,10 @@ import numpy as np
 
 from suanli.explain.intervals import Array
 from suanli.nouns.trace import DeviceWork
-from suanli.units import GIGA, MICRO
+from suanli.units import KILO
 
 # Programmatic launches and graphs overlap by a few microseconds (3.7 on a B200); a broken clock by milliseconds.
-LONGEST_OVERLAP_S = 100 * MICRO
+LONGEST_OVERLAP_US = 100
 RARE_FRACTION = 0.02  # a stream where more of the work overlaps than this is no serial queue: nothing is cut there
 
 
@@ -30,7 +30,7 @@ def clip(work: DeviceWork) -> Clipped:
     same = (np.diff(work.stream[order]) == 0) & (np.diff(work.device[order]) == 0)
     following = work.start_ns[order][1:]
     over = (work.end_ns[order][:-1] - following) * same
-    bad = (over > LONGEST_OVERLAP_S * GIGA) & (work.graph[order][:-1] < 0)
+    bad = (over > LONGEST_OVERLAP_US * KILO) & (work.graph[order][:-1] < 0)
     bad &= _rare(bad, np.concatenate(([False], ~same)))
     rows = order[:-1][bad]
     end = work.end_ns.copy()

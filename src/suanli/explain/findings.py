@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from suanli.explain.durations import LONGEST_OVERLAP_S, Clipped
+from suanli.explain.durations import LONGEST_OVERLAP_US, Clipped
 from suanli.explain.graphs import incomplete
 from suanli.explain.usage import seconds
 from suanli.nouns.trace import Trace, TraceFault
-from suanli.units import MICRO, MILLI
+from suanli.units import MILLI
 
 
 def warnings_of(trace: Trace, clipped: Clipped, faster: int) -> tuple[TraceFault, ...]:
@@ -28,11 +28,10 @@ def _nothing(trace: Trace) -> TraceFault | None:
 def _clipped(clipped: Clipped) -> TraceFault | None:
     if not clipped.rows:
         return None
-    limit = LONGEST_OVERLAP_S / MICRO
     return TraceFault(
         code="impossible-duration",
         count=clipped.rows,
-        message=f"{clipped.rows} pieces of work run more than {limit:.0f} µs into the next on their stream, which "
+        message=f"{clipped.rows} pieces of work run more than {LONGEST_OVERLAP_US} µs into the next on their stream, which "
         f"cannot be: {seconds(clipped.cut_ns) / MILLI:.3f} ms were cut off, up to the next start",
     )
 

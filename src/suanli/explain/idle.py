@@ -1,8 +1,8 @@
 """Why a device had nothing to run: what its host was doing in the instants of each gap.
 
 A gap ends with a piece of work; the host thread that launched it is looked at. Before the launch the host was fetching
-data, inside a synchronising call, or at anything else (host-bound); from the launch on, or where the launch came before
-the device ran dry, the work was on its way.
+data, inside a synchronising call, or at anything else (host-bound, until the work starts). Where the launch came before
+the device ran dry, the work waited for the device itself: other streams, other ranks, the next kernel of a graph.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from suanli.explain.sweep import Pieces
 from suanli.nouns.trace import DeviceWork, Host, HostKind, Trace
 
 HOST, SYNC, DATA = "idle: host-bound", "idle: synchronisation", "idle: waiting for data"
-QUEUED, BETWEEN, UNKNOWN = "idle: launched in time", "idle: between steps", "idle: launch not in the file"
+QUEUED, BETWEEN, UNKNOWN = "idle: launched, not started", "idle: between steps", "idle: launch not in the file"
 PARTS = (HOST, SYNC, DATA, QUEUED, BETWEEN, UNKNOWN)
 
 # Calls in which the host waits for the device: CUDA, HIP, Level Zero and SYCL, MTIA, Ascend, PjRt.

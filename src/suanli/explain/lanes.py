@@ -77,10 +77,10 @@ def _borders(trace: Trace, rows: Array, marks: Marks) -> tuple[Array, Array, Arr
     it ran, which may be long after its launch.
     """
     none = np.zeros(0, dtype=np.int64)
-    step = marks.of(launch_times(trace)[rows])
+    step = marks.of_work(trace, rows)
     if not (step >= 0).any():
         return none, none, none
-    start, linked = trace.work.start_ns[rows], trace.work.launch[rows] >= 0
+    start, linked = trace.work.start_ns[rows], (trace.work.launch[rows] >= 0) | marks.on_device
     found = np.unique(step[step >= 0])
     begins = np.full(len(marks), np.iinfo(np.int64).max)
     np.minimum.at(begins, step[(step >= 0) & linked], start[(step >= 0) & linked])
@@ -91,9 +91,9 @@ def _borders(trace: Trace, rows: Array, marks: Marks) -> tuple[Array, Array, Arr
     return found, border, np.bincount(step[step >= 0], minlength=len(marks))[found]
 
 
-def launched_between(trace: Trace, rows: Array, first_ns: int, last_ns: int) -> Pieces:
-    """The rows launched from one instant to another, as pieces of one period."""
-    times = launch_times(trace)[rows]
-    chosen = rows[(times >= first_ns) & (times <= last_ns)]
+def launched_before_the_last(trace: Trace, rows: Array, marks: Marks) -> Pieces:
+    """The rows launched from the first step's start to the end of the last but one, as pieces of one period."""
+    times = (trace.work.start_ns if marks.on_device else launch_times(trace))[rows]
+    chosen = rows[(times >= marks.start[0]) & (times <= marks.end[-2])]
     zeros = np.zeros(len(chosen), dtype=np.int64)
     return Pieces(chosen, trace.work.start_ns[chosen], trace.work.end_ns[chosen], zeros)

@@ -7,7 +7,7 @@ import numpy as np
 from suanli.explain.intervals import Array
 
 FEWEST = 3  # periods that a trace must hold
-LEAST_MATCH = 0.9  # of the names at one period's distance that must be equal
+LEAST_MATCH = 0.97  # of the names at one period's distance that must be equal; layers of one step reach less
 AS_GOOD = 0.995  # of the best match: the shortest such period is taken (layers repeat too, less exactly)
 _CANDIDATES = 64
 _PROJECTIONS = 4

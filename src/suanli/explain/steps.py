@@ -21,6 +21,7 @@ _PROFILER = re.compile(r"^ProfilerStep\s*#?\s*(\d+)$")
 _OPTIMIZER = re.compile(r"^Optimizer\.step#|optimizer_step|(?i:^(## )?optimizer( step)?( ##)?$)")
 _NUMBER = re.compile(r"\d+")
 _NO_STEP = re.compile(r"^(nccl|rccl|gloo|c10d|hccl|ncc_)\b|^Memcpy|^(cu|hip)[A-Z]")
+SHORTEST_PERIOD = 5  # kernels: a loop around fewer is no step of a model
 LEAST_COVER = 0.5  # of device work that repeating marks must have launched to be steps
 
 
@@ -32,6 +33,7 @@ class Marks:
     start: Array  # ns
     end: Array  # ns
     how: str
+    on_device: bool = False  # spans of device work, not of the host
 
     def __len__(self) -> int:
         return len(self.names)
@@ -42,6 +44,10 @@ class Marks:
         inside = (place >= 0) & (time_ns < np.append(self.end, 0)[place])
         found: Array = np.where(inside, place, -1)
         return found
+
+    def of_work(self, trace: Trace, rows: Array) -> Array:
+        """The step of each row of work."""
+        return self.of((trace.work.start_ns if self.on_device else launch_times(trace))[rows])
 
 
 def no_marks(how: str) -> Marks:
@@ -95,11 +101,11 @@ def _by_run(trace: Trace) -> Marks | None:
     for (module, _), (start, end) in spans.items():
         time[module] = time.get(module, 0) + end - start
     main = max(time, key=lambda module: time[module])
-    runs = sorted((start, end, run) for (module, run), (start, end) in spans.items() if module == main)
-    if len(runs) < 2 or any(after[0] < before[1] for before, after in itertools.pairwise(runs)):
+    spans_of = sorted((start, end, run) for (module, run), (start, end) in spans.items() if module == main)
+    if len(spans_of) < 2 or any(after[0] < before[1] for before, after in itertools.pairwise(spans_of)):
         return None
-    start, end = (np.array([each[k] for each in runs], dtype=np.int64) for k in (0, 1))
-    return Marks(tuple(f"run {run}" for *_, run in runs), start, end, f"runs of {main}")
+    starts, ends = (np.array([each[k] for each in spans_of], dtype=np.int64) for k in (0, 1))
+    return Marks(tuple(f"run {run}" for *_, run in spans_of), starts, ends, f"runs of {main}", on_device=True)
 
 
 def _by_repeats(trace: Trace) -> Marks | None:
@@ -136,17 +142,20 @@ def _by_period(trace: Trace, work_class: Array) -> Marks | None:
     if not chosen.any():
         return None
     streams, counts = np.unique(work.stream[chosen], return_counts=True)
+    if counts.max() < LEAST_COVER * counts.sum():
+        return None
     rows = np.flatnonzero(chosen & (work.stream == streams[counts.argmax()]))
     period = find_period(work.name[rows])
-    if period is None or period < 2:
+    if period is None or period < SHORTEST_PERIOD:
         return None
     begin = rows[phase(work.start_ns[rows], work.end_ns[rows], period) :: period]
-    times = launch_times(trace)[begin]
-    if len(begin) < 2 or (np.diff(times) <= 0).any():  # several starts in one graph launch: by their own start
-        times = work.start_ns[begin]
-    end = np.append(times[1:], max(int(work.end_ns.max()), int(launch_times(trace).max())) + 1)
-    whole = f"a period of {period} kernels on stream {int(streams[counts.argmax()])}"
-    return Marks(tuple(f"period {k + 1}" for k in range(len(times))), times, end, whole)
+    launch = work.launch[begin]
+    if len(np.unique(launch[launch >= 0])) < (launch >= 0).sum():
+        return None  # several in one launch of a graph: layers, not steps
+    start = np.unique(work.start_ns[begin])
+    end = np.append(start[1:], work.end_ns.max() + 1)
+    how = f"a period of {period} kernels on stream {int(streams[counts.argmax()])}"
+    return Marks(tuple(f"period {k + 1}" for k in range(len(start))), start, end, how, on_device=True)
 
 
 def _rows(trace: Trace, pattern: re.Pattern[str]) -> tuple[Array, tuple[str, ...]]:

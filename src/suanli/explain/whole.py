@@ -17,7 +17,7 @@ from suanli.explain.graphs import graphs
 from suanli.explain.idle import waits
 from suanli.explain.intervals import Array
 from suanli.explain.kernels import kernels
-from suanli.explain.lanes import Lane, lane_of, launched_between
+from suanli.explain.lanes import Lane, lane_of, launched_before_the_last
 from suanli.explain.steps import Marks, find_steps
 from suanli.explain.sweep import owned_ns
 from suanli.explain.usage import seconds, usages
@@ -65,7 +65,7 @@ def _described(trace: Trace, device: int) -> TraceDevice:
     """The device as the file describes it; where one description is all there is, it is for every device."""
     found = next((each for each in trace.devices if each.id == device), TraceDevice(id=device))
     names = {each.name for each in trace.devices if each.name}
-    return replace(found, name=names.pop()) if found.name is None and len(names) == 1 else found
+    return replace(found, name=names.pop()) if not found.name and len(names) == 1 else found
 
 
 def _explained(ready: _Ready, lanes: list[Lane], facts: dict[int, DeviceFacts]) -> Explained:
@@ -115,7 +115,7 @@ def _device(ready: _Ready, lane: Lane, ideal: Ideal, facts: DeviceFacts) -> Devi
         reasons["attributed_fraction"] = "no matmul time"
     return DeviceAccount(
         device=lane.device,
-        name=_described(ready.trace, lane.device).name,
+        name=_described(ready.trace, lane.device).name or None,
         catalogue=facts.device.short_id if facts.device else None,
         start_ns=int(lane.pieces.start.min()),
         end_ns=int(lane.pieces.end.max()),
@@ -176,7 +176,7 @@ def _whole_steps(ready: _Ready, lane: Lane) -> list[Usage]:
     marks = ready.marks
     if len(marks) < 2:
         return []
-    pieces = launched_between(ready.trace, lane.pieces.row, int(marks.start[0]), int(marks.end[-2]))
+    pieces = launched_before_the_last(ready.trace, lane.pieces.row, marks)
     if not len(pieces.row):
         return []
     window = np.array([pieces.end.max() - pieces.start.min()])
