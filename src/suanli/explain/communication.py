@@ -28,7 +28,7 @@ _NAMES: tuple[tuple[str, str], ...] = (
     (r"all_?reduce|cross_device_reduce|multimem_one|(one|two)_?shot", ALL_REDUCE),
     (r"all_?gather", ALL_GATHER),
     (r"all_?to_?all|alltoallv?", ALL_TO_ALL),
-    (r"send|recv|receive|p2p|collective-?permute", P2P),
+    (r"send|recv|receive|p2p|collective_permute", P2P),
     (r"broadcast", BROADCAST),
     (r"dispatch|notify", "dispatch"),
     (r"combine", "combine"),

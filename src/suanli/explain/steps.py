@@ -159,9 +159,9 @@ def _by_period(trace: Trace, work_class: Array) -> Marks | None:
 
 
 def _rows(trace: Trace, pattern: re.Pattern[str]) -> tuple[Array, tuple[str, ...]]:
-    """Marks of the host whose name fits."""
+    """Marks of the host whose name fits; torch before 1.10 had them among its operators."""
     places = [place for place, name in enumerate(trace.names) if pattern.search(name)]
-    rows = np.flatnonzero((trace.host.kind == HostKind.MARK) & np.isin(trace.host.name, places))
+    rows = np.flatnonzero((trace.host.kind != HostKind.RUNTIME) & np.isin(trace.host.name, places))
     return rows, tuple(trace.names[place] for place in trace.host.name[rows])
 
 
