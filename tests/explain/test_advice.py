@@ -15,7 +15,7 @@ from suanli.nouns.trace import OpDetail, Trace
 Make = Callable[..., Trace]
 Attribute = Callable[..., Attribution]
 MATMUL, COMPUTE, COMM, PEER, COPY = (int(each) for each in WorkClass)
-H100_BF16, H100_FP32 = 989.4e12, 66.9e12
+H100_BF16, H100_FP32 = 989.4e12, 67e12
 
 
 def levers(trace: Trace, attribution: Attribution | None = None) -> dict[str, Advice]:
@@ -77,7 +77,7 @@ def test_copies_from_pageable_memory_stand_apart(make: Make) -> None:
 
 
 def test_products_in_wide_dtypes(make: Make, attribute: Attribute) -> None:
-    # 20 µs of fp32 at half its peak: 10 µs × 66.9 TFLOP/s; in bf16 at the peak that would take 0.68 µs
+    # 20 µs of fp32 at half its peak: 10 µs × 67 TFLOP/s; in bf16 at the peak that would take 0.68 µs
     flops = 10e-6 * H100_FP32
     found = levers(make([row(0, 20_000, "ampere_sgemm_128x64_nn")]), attribute([MATMUL], [flops], ["fp32"]))
     assert found["products in bf16"].seconds == pytest.approx(20e-6 - flops / H100_BF16)

@@ -50,7 +50,7 @@ def test_a_mark_that_repeats_around_the_work_is_a_step(make: Make) -> None:
     inner = [mark("forward", 100 * k, 100 * k + 50) for k in range(4)]
     found = steps(make(work, [*host, *marks, *inner]))
     assert found.names == ("step 17", "step 18", "step 19", "step 20")
-    assert found.how == "marks named step N"
+    assert found.how == "marks named step N°"
 
 
 def test_marks_that_hold_little_of_the_work_are_no_steps(make: Make) -> None:
@@ -63,6 +63,14 @@ def test_marks_of_collectives_are_no_steps(make: Make) -> None:
     work, host = launched([10, 110, 210])
     marks = [mark("nccl:all_reduce", 100 * k, 100 * k + 90) for k in range(3)]
     assert len(steps(make(work, [*host, *marks]))) == 0
+
+
+def test_of_xlas_own_marks_only_numbered_ones_are_steps(make: Make) -> None:
+    work, host = launched([10, 110, 210])
+    calls = [mark("PJRT_LoadedExecutable_Execute", 100 * k, 100 * k + 90) for k in range(3)]
+    assert len(steps(make(work, [*host, *calls], format="xplane"))) == 0
+    trains = [mark(f"train {k}", 100 * k, 100 * k + 90) for k in range(3)]
+    assert steps(make(work, [*host, *calls, *trains], format="xplane")).names == ("train 0", "train 1", "train 2")
 
 
 def test_marks_inside_each_other_are_no_steps(make: Make) -> None:

@@ -39,7 +39,7 @@ def _by_name(trace: Trace) -> Array:
     """The class by kernel name, or by category where XLA gives one."""
     work = trace.work
     table = np.full(len(trace.names), WorkClass.COMPUTE, dtype=np.uint8)
-    for place in np.unique(work.name):
+    for place in np.flatnonzero(np.bincount(work.name)):
         table[place] = class_of_name(trace.names[place])
     found = table[work.name] if len(work) else np.zeros(0, dtype=np.uint8)
     said = [i for i, detail in enumerate(trace.details) if detail.hlo is not None]

@@ -19,7 +19,8 @@ from suanli.nouns.trace import HostKind, Trace
 
 _PROFILER = re.compile(r"^ProfilerStep\s*#?\s*(\d+)$")
 _OPTIMIZER = re.compile(r"^Optimizer\.step#|optimizer_step|(?i:^(## )?optimizer( step)?( ##)?$)")
-_NUMBER = re.compile(r"\d+")
+_NUMBER, _NUMBERED = re.compile(r"\d+"), "N°"
+_XLA = ("xplane", "jax-json")
 _NO_STEP = re.compile(r"^(nccl|rccl|gloo|c10d|hccl|ncc_)\b|^Memcpy|^(cu|hip)[A-Z]")
 SHORTEST_PERIOD = 5  # kernels: a loop around fewer is no step of a model
 LEAST_COVER = 0.5  # of device work that repeating marks must have launched to be steps
@@ -169,10 +170,11 @@ def _repeating(trace: Trace) -> dict[str, Array]:
     """Marks by name without its numbers, those that come three times or more."""
     host = trace.host
     rows = np.flatnonzero(host.kind == HostKind.MARK)
-    labels = {int(p): _NUMBER.sub("N", trace.names[p]) for p in np.unique(host.name[rows])}
+    labels = {int(p): _NUMBER.sub(_NUMBERED, trace.names[p]) for p in np.unique(host.name[rows])}
     groups: dict[str, list[Array]] = {}
     for place, label in labels.items():
-        if not _NO_STEP.search(label):
+        # XLA traces its own runtime as marks, call by call: there a step has a number
+        if not _NO_STEP.search(label) and (_NUMBERED in label or trace.format not in _XLA):
             groups.setdefault(label, []).append(rows[host.name[rows] == place])
     joined = {label: np.concatenate(parts) for label, parts in groups.items()}
     return {label: each for label, each in joined.items() if len(each) >= FEWEST}
