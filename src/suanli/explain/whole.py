@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +28,9 @@ from suanli.nouns.hardware import Device
 from suanli.nouns.trace import Trace, TraceDevice, WorkKind
 
 
+Attribute = Callable[[Trace, Array], Attribution]  # of a trace and the class of each row
+
+
 @dataclass(frozen=True, eq=False)
 class _Ready:
     """Everything about a trace that all its devices share."""
@@ -39,16 +43,18 @@ class _Ready:
     clipped: Clipped
 
 
-def explain_trace(trace: Trace, attribution: Attribution | None = None, gpu: Device | None = None) -> Explained:
-    """Where the time of a trace went. Without an attribution no matmul time is split; `gpu` stands above the names in
-    the file. A trace without device work gives an answer without devices, with the warning.
+def explain_trace(trace: Trace, attribute: Attribute | None = None, gpu: Device | None = None) -> Explained:
+    """Where the time of a trace went. `attribute` gives FLOPs to the work of a trace whose impossible durations are cut
+    and whose classes are found; without it no matmul time is split. `gpu` stands above the names in the file.
+    A trace without device work gives an answer without devices, with the warning.
     """
     clipped = clip(trace.work)
     trace = replace(trace, work=replace(trace.work, end_ns=clipped.end_ns))
-    work_class = classify(trace) if attribution is None else attribution.work_class
-    ready = _Ready(
-        trace, work_class, attribution, find_steps(trace, work_class), trace.work.kind == WorkKind.KERNEL, clipped
-    )
+    work_class = classify(trace)
+    attribution = attribute(trace, work_class) if attribute is not None else None
+    work_class = work_class if attribution is None else attribution.work_class
+    kernel, marks = trace.work.kind == WorkKind.KERNEL, find_steps(trace, work_class)
+    ready = _Ready(trace, work_class, attribution, marks, kernel, clipped)
     lanes = _lanes(ready)
     facts = {lane.device: facts_of(_described(trace, lane.device), gpu) for lane in lanes}
     return _explained(ready, lanes, facts)
