@@ -27,7 +27,6 @@ from suanli.nouns.explained import DeviceAccount, Explained, Step, Usage
 from suanli.nouns.hardware import Device
 from suanli.nouns.trace import Trace, TraceDevice, WorkKind
 
-
 Attribute = Callable[[Trace, Array], Attribution]  # of a trace and the class of each row
 
 
