@@ -131,3 +131,12 @@ def test_the_most_comes_first_and_trifles_are_left_out(make: Make) -> None:
 
 def test_an_empty_trace_has_no_advice(make: Make) -> None:
     assert explain_trace(make()).advice == ()
+
+
+def test_work_that_was_launched_and_could_not_start(make: Make) -> None:
+    host = [row(0, 5, "cudaLaunchKernel"), row(20, 25, "cudaLaunchKernel")]
+    lever = levers(make([row(10, 110, launch=0), row(700, 800, "late", launch=1)], host))[
+        "let launched work start: events between streams, other ranks, order in the graph"
+    ]
+    assert lever.seconds == pytest.approx(590e-9)
+    assert lever.evidence == "the longest wait, 0.6 µs, is before late"

@@ -132,3 +132,12 @@ def test_what_is_not_said_is_none_with_the_reason(make: Callable[..., Trace]) ->
 
 def test_no_communication_no_rows(make: Callable[..., Trace]) -> None:
     assert rows_of(make([{"start_ns": 0, "end_ns": 1}])) == ()
+
+
+def test_a_rate_above_the_link_is_flagged(make: Callable[..., Trace]) -> None:
+    # nccl-tests #312: reduction in the switch can pass the link; 1 MB in 1 µs is 1 TB/s, 1.75 TB/s of bus bandwidth
+    work = [{"start_ns": 0, "end_ns": 1000, "name": "nccl", "collective": 0}]
+    trace = make(work, collectives=(call("allreduce", in_elements=500_000),))
+    pieces = Pieces(np.arange(1), trace.work.start_ns, trace.work.end_ns, np.zeros(1, dtype=np.int64))
+    rows = [collectives(trace, classify(trace), pieces, 0, link)[0].above_link for link in (900e9, 4e12, None)]
+    assert rows == [True, False, None]

@@ -79,6 +79,14 @@ def test_marks_inside_each_other_are_no_steps(make: Make) -> None:
     assert len(steps(make(work, [*host, *marks]))) == 0
 
 
+def test_of_processes_that_mark_at_the_same_time_one_stands_for_all(make: Make) -> None:
+    work, host = launched([10, 110, 210])
+    marks = [mark(f"step {k}", 100 * k, 100 * k + 90) for k in range(3)]
+    others = [mark(f"step {k}", 100 * k + 7, 100 * k + 95, thread=1) for k in range(2)]
+    found = steps(make(work, [*host, *marks, *others]))
+    assert found.start.tolist() == [0, 100, 200]
+
+
 def test_from_one_optimizer_step_to_the_next(make: Make) -> None:
     work, host = launched([10, 90, 110, 190, 210])
     marks = [mark("Optimizer.step#AdamW.step", 85, 95), mark("Optimizer.step#AdamW.step", 185, 195)]

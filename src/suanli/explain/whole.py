@@ -26,6 +26,7 @@ from suanli.nouns.attribution import Attribution, WorkClass
 from suanli.nouns.explained import DeviceAccount, Explained, Step, Usage
 from suanli.nouns.hardware import Device
 from suanli.nouns.trace import Trace, TraceDevice, WorkKind
+from suanli.units import MILLI
 
 Attribute = Callable[[Trace, Array], Attribution]  # of a trace and the class of each row
 
@@ -95,7 +96,9 @@ def _explained(ready: _Ready, lanes: list[Lane], facts: dict[int, DeviceFacts]) 
             facts[lane.device].peaks_flop_per_s, lane.device,
         )),
         collectives=tuple(
-            row for lane in lanes for row in collectives(trace, ready.work_class, lane.pieces, lane.device)
+            row for lane in lanes for row in collectives(
+                trace, ready.work_class, lane.pieces, lane.device, facts[lane.device].link_bytes_per_s
+            )
         ),
         graphs=graphs(trace),
         advice=(),
@@ -125,7 +128,7 @@ def _device(ready: _Ready, lane: Lane, ideal: Ideal, facts: DeviceFacts) -> Devi
         start_ns=int(lane.pieces.start.min()),
         end_ns=int(lane.pieces.end.max()),
         usage=_usages(ready, lane, np.array([lane.window_ns]))[0],
-        account=account_of(entries, seconds(lane.window_ns), _reasons(ideal)),
+        account=account_of(entries, seconds(lane.window_ns), _reasons(ready, ideal)),
         matmul_s=matmul_s,
         attributed_s=attributed_s,
         attributed_fraction=attributed_s / matmul_s if matmul_s else None,
@@ -135,8 +138,12 @@ def _device(ready: _Ready, lane: Lane, ideal: Ideal, facts: DeviceFacts) -> Devi
     )
 
 
-def _reasons(ideal: Ideal) -> dict[str, str]:
-    default = {UNATTRIBUTED: "no formula, no shapes or no launch in the file for these kernels"}
+def _reasons(ready: _Ready, ideal: Ideal) -> dict[str, str]:
+    """Why an entry is not split further; of what is not attributed the attribution's own reasons, longest first."""
+    said = ready.attribution.reasons if ready.attribution is not None else {}
+    longest = sorted(said.items(), key=lambda each: -each[1])
+    why = "; ".join(f"{reason} ({spent / MILLI:.3f} ms)" for reason, spent in longest)
+    default = {UNATTRIBUTED: why or "no formula, no shapes or no launch in the file for these kernels"}
     return default | dict(ideal.reasons)
 
 
@@ -169,7 +176,9 @@ def _steps(ready: _Ready, lane: Lane, ideal: Ideal) -> list[Step]:
             end_ns=int(lane.border[k + 1]),
             seconds=seconds(int(lengths[k])),
             work=int(lane.launched[k]),
-            account=account_of({e: each[k] for e, each in entries.items()}, seconds(int(lengths[k])), _reasons(ideal)),
+            account=account_of(
+                {e: each[k] for e, each in entries.items()}, seconds(int(lengths[k])), _reasons(ready, ideal)
+            ),
             usage=used[k],
         )
         for k in range(count)
