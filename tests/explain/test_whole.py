@@ -17,9 +17,10 @@ from suanli.errors import InputError
 from suanli.explain import account as a
 from suanli.explain.account import closes
 from suanli.explain.whole import explain_trace
+from suanli.nouns.attribution import Attribution
 from suanli.nouns.explained import Explained
 from suanli.nouns.result import plain
-from suanli.nouns.trace import DeviceWork, Host, Trace
+from suanli.nouns.trace import DeviceWork, Host, OpDetail, Trace
 from suanli.readers.traces import read_trace
 from suanli.readers.traces.columns import HOST_COLUMNS, WORK_COLUMNS, sorted_tables
 
@@ -114,6 +115,38 @@ def test_steps_tile_the_time_from_the_first_to_the_last(
     for device in found.devices:
         own = [step for step in found.steps if step.device == device.device]
         assert [step.end_ns for step in own[:-1]] == [step.start_ns for step in own[1:]]
+
+
+def test_a_product_that_crosses_a_border_has_its_flops_in_both_steps(
+    make: Make, attribute: Callable[..., Attribution]
+) -> None:
+    # launched in the first step, runs 50..150; the second step's first work starts at 120: 70 and 30 of its 100 ns
+    host = [{"name": "cudaLaunchKernel", "start_ns": t, "end_ns": t + 2} for t in (10, 102)]
+    host += [{"name": f"ProfilerStep#{k}", "kind": "mark", "start_ns": 100 * k, "end_ns": 100 * k + 95} for k in (0, 1)]
+    work = [
+        {"name": NAMES[0], "start_ns": 50, "end_ns": 150, "launch": 0},
+        {"name": "add", "start_ns": 120, "end_ns": 170, "stream": 1, "launch": 1},
+    ]
+    flops = 40e-9 * 989.4e12  # 40 ns at the peak of an H100 in bf16
+    found = explain_trace(make(work, host), lambda *_: attribute([0, 1], [flops, None], ["bf16", None]))
+    assert [step.seconds for step in found.steps] == pytest.approx([70e-9, 50e-9])
+    assert [step.account.seconds(a.USEFUL) for step in found.steps] == pytest.approx([28e-9, 12e-9])
+    assert [step.account.seconds(a.INEFFICIENCY) for step in found.steps] == pytest.approx([42e-9, 18e-9])
+    assert found.attributed_fraction == 1.0
+
+
+def test_a_span_that_only_holds_others_is_no_work(make: Make) -> None:
+    work = [
+        {"name": "while.1", "start_ns": 0, "end_ns": 1000, "detail": 0},
+        {"name": "add", "start_ns": 100, "end_ns": 200, "stream": 1},
+        {"name": "add", "start_ns": 300, "end_ns": 400, "stream": 1},
+    ]
+    (device,) = explain_trace(make(work, details=(OpDetail(hlo={"category": "while"}),))).devices
+    assert (device.work, device.usage.window_s, device.usage.busy_s) == (
+        2,
+        pytest.approx(300e-9),
+        pytest.approx(200e-9),
+    )
 
 
 def test_devices_are_never_merged(make: Make) -> None:
