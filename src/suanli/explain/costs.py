@@ -1,0 +1,111 @@
+"""What the operators of a trace cost: each different call once, however often it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suanli.explain.ops import convolutions, memory, nvtx, table
+from suanli.explain.ops.call import NO_SHAPES, Call, Cost, Shape, unknown
+from suanli.explain.outputs import convolution_outputs
+from suanli.nouns.trace import OpDetail, Trace
+
+Array = npt.NDArray[Any]
+_NOTHING = OpDetail()
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """What the names of a trace are to this package. Columns beside `Trace.names`."""
+
+    plain: tuple[str, ...]  # without what NVTX adds
+    sizes: tuple[OpDetail | None, ...]  # what NVTX adds
+    multiplies: Array  # bool: has a rule for FLOPs
+    moves: Array  # bool: has a rule for bytes
+
+
+def known_names(trace: Trace) -> Names:
+    """Each name looked up once."""
+    parts = [nvtx.parsed(name) for name in trace.names]
+    plain = tuple(name for name, _, _ in parts)
+    multiplies = np.array([table.rule_of(name) is not None for name in plain], dtype=bool)
+    moves = np.array([memory.has_rule(name) for name in plain], dtype=bool)
+    return Names(plain, tuple(detail for _, _, detail in parts), multiplies, moves)
+
+
+class Costs:
+    """Costs of rows of `Host`. Calls that are alike in everything that counts are looked up once."""
+
+    def __init__(self, trace: Trace, names: Names, parent: Array, *, full_pairs: bool) -> None:
+        self._trace, self._names, self._parent, self._full_pairs = trace, names, parent, full_pairs
+        self._outputs: dict[int, Shape] = {}
+
+    def flops(self, rows: Array) -> tuple[list[Cost], Array]:
+        """Different costs, and the place among them of each of `rows`."""
+        self._outputs = convolution_outputs(self._trace, self._parent, self._without_strides(rows))
+        return self._each(rows, _cost)
+
+    def product_bytes(self, rows: Array) -> tuple[list[float | None], Array]:
+        """Least bytes of products, as `flops`."""
+        return self._each(rows, memory.product_bytes)
+
+    def moved_bytes(self, rows: Array) -> tuple[list[float | None], Array]:
+        """Least bytes of what multiplies nothing, as `flops`."""
+        return self._each(rows, memory.bytes_of)
+
+    def call(self, row: int) -> Call:
+        """One call, with the one around it."""
+        outer = int(self._parent[row])
+        around = None if outer < 0 else Call(self._name(outer), self._detail(outer))
+        return Call(self._name(row), self._detail(row), around, self._outputs.get(row), self._full_pairs)
+
+    def _each(self, rows: Array, of: Callable[[Call], Any]) -> tuple[list[Any], Array]:
+        if not len(rows):
+            return [], np.zeros(0, dtype=np.int64)
+        _, first, place = np.unique(self._keys(rows), axis=0, return_index=True, return_inverse=True)
+        return [of(self.call(int(rows[at]))) for at in first], place.reshape(-1)
+
+    def _keys(self, rows: Array) -> Array:
+        """What tells calls apart: name and detail of each and of the one around it, and the output found."""
+        host = self._trace.host
+        outer = self._parent[rows]
+        shapes = {shape: i for i, shape in enumerate(dict.fromkeys(self._outputs.values()))}
+        out = [shapes[self._outputs[row]] if row in self._outputs else -1 for row in rows.tolist()]
+        around = (np.where(outer < 0, -1, column[outer]) for column in (host.name, host.detail))
+        return np.stack([host.name[rows], host.detail[rows], *around, np.array(out)], axis=1)
+
+    def _without_strides(self, rows: Array) -> Array:
+        """Convolutions whose scalar arguments were not recorded."""
+        host, details = self._trace.host, self._trace.details
+        kept = [
+            row
+            for row in rows.tolist()
+            if host.detail[row] >= 0
+            and details[host.detail[row]].concrete is None
+            and self._name(row) in convolutions.FORWARD
+        ]
+        return np.array(kept, dtype=np.int64)
+
+    def _name(self, row: int) -> str:
+        name: str = self._names.plain[self._trace.host.name[row]]
+        return name
+
+    def _detail(self, row: int) -> OpDetail:
+        place = self._trace.host.detail[row]
+        if place >= 0:
+            detail: OpDetail = self._trace.details[place]
+            return detail
+        return self._names.sizes[self._trace.host.name[row]] or _NOTHING
+
+
+def _cost(call: Call) -> Cost:
+    """The call's cost; it has a rule, or it would not be asked for."""
+    if call.detail.dims is None:
+        return unknown(NO_SHAPES)
+    found = table.cost_of(call)
+    assert found is not None, call.name
+    return found
