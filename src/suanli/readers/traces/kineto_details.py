@@ -1,0 +1,143 @@
+"""What events say beyond names and times, read once for each distinct text: shapes, grids, collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from suanli.nouns.trace import CollectiveCall, OpDetail
+from suanli.readers.traces.interning import Places
+from suanli.readers.traces.kineto_events import KERNEL_SAYS, LAUNCH_SAYS, NONE
+
+_MARK = b"\x1f"  # stands in no JSON text
+_SAYS = {field: key.replace(" ", "_") for field, key in (*KERNEL_SAYS, *LAUNCH_SAYS)}
+_COLLECTIVE = (
+    "collective", "dtype", "in_elements", "out_elements", "group_size", "group", "group_id", "label", "ranks", "seq",
+    "src", "dst",
+)  # fmt: skip
+_KERNEL_FIELDS = tuple(field for field, _ in KERNEL_SAYS)
+_LAUNCH_FIELDS = tuple(field for field, _ in LAUNCH_SAYS)
+Ints = npt.NDArray[np.int32]
+
+
+class Details:
+    """Details and collectives of one file, each once."""
+
+    def __init__(self) -> None:
+        self.ops = Places(_detail)
+        self.calls = Places(_call)
+
+    def of_kernels(self, args: Sequence[Any]) -> Ints:
+        """Places of what kernels say of themselves; -1: nothing."""
+        join = _MARK.join
+        keys = [join((a.grid, a.block, a.registers, a.shared, a.kind)) for a in args]
+        return self._places(keys, b"k", len(_KERNEL_FIELDS))
+
+    def of_ops(self, args: Sequence[Any]) -> Ints:
+        """Places of shapes, types and values of operators, and of what a Triton launch says; -1: nothing."""
+        join = _MARK.join
+        keys = [
+            join((a.dims, a.types, a.concrete, a.strides))
+            if a.backend is NONE and a.old_dims is NONE
+            else join((a.dims, a.types, a.concrete, a.strides, a.old_dims, *_texts(a, _LAUNCH_FIELDS)))
+            for a in args
+        ]
+        return self._places(keys, b"o", 4)
+
+    def _places(self, keys: list[bytes], kind: bytes, fields: int) -> Ints:
+        nothing = _MARK * (fields - 1)
+        places = self.ops
+        return np.array([-1 if key == nothing else places[kind + key] for key in keys], dtype=np.int32)
+
+    def of_collectives(self, args: Sequence[Any]) -> Ints:
+        """Places of the calls of a communication library; -1: none."""
+        calls = self.calls
+        return np.array(
+            [-1 if a.collective is NONE else calls[_MARK.join(_texts(a, _COLLECTIVE))] for a in args], dtype=np.int32
+        )
+
+
+def _texts(args: Any, fields: Iterable[str]) -> list[Any]:
+    return [getattr(args, field) for field in fields]
+
+
+def value_of(text: bytes) -> Any:
+    """A JSON value; None where there is none or it cannot be read."""
+    try:
+        return msgspec.json.decode(text) if text else None
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return None
+
+
+def _detail(key: bytes) -> OpDetail:
+    texts = key[1:].split(_MARK)
+    if key[:1] == b"k":
+        return OpDetail(kernel=_said(_KERNEL_FIELDS, texts))
+    dims, types, concrete, strides, *more = texts
+    old_dims, *launch = more or [b""]
+    return OpDetail(
+        dims=_nested(value_of(dims or old_dims)),
+        types=_words(value_of(types)),
+        concrete=_words(value_of(concrete)),
+        strides=_nested(value_of(strides)),
+        kernel=_said(_LAUNCH_FIELDS, launch) or None,
+    )
+
+
+def _said(fields: Sequence[str], texts: Sequence[bytes]) -> dict[str, Any]:
+    return {_SAYS[field]: value_of(text) for field, text in zip(fields, texts, strict=False) if text}
+
+
+def _nested(value: Any) -> Any:
+    """Lists as tuples, however deep; None for what is no list."""
+    if not isinstance(value, list):
+        return None
+    try:
+        return tuple(_nested(each) if isinstance(each, list) else each for each in value)
+    except RecursionError:
+        return None
+
+
+def _words(value: Any) -> tuple[str, ...] | None:
+    if not isinstance(value, list):
+        return None
+    return tuple(each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in value)
+
+
+def _call(key: bytes) -> CollectiveCall:
+    said = dict(zip(_COLLECTIVE, map(value_of, key.split(_MARK)), strict=True))
+    peers = [each for each in (_number(said["dst"]), _number(said["src"])) if each is not None and each >= 0]
+    return CollectiveCall(
+        name=_word(said["collective"]),
+        group=_word(said["group"]) or _word(said["group_id"]),
+        group_label=_word(said["label"]),
+        ranks=ranks_of(said["ranks"]),
+        group_size=_number(said["group_size"]),
+        dtype=_word(said["dtype"]),
+        in_elements=_number(said["in_elements"]),
+        out_elements=_number(said["out_elements"]),
+        sequence=_number(said["seq"]),
+        peer=peers[0] if peers else None,
+    )
+
+
+def ranks_of(value: Any) -> tuple[int, ...] | None:
+    """Ranks that are listed in full, as a list or as the text of one; None where they are cut or not said."""
+    listed = value_of(value.encode()) if isinstance(value, str) else value
+    if not isinstance(listed, list) or not all(type(each) is int for each in listed):
+        return None
+    return tuple(listed) or None
+
+
+def _word(value: Any) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, str):
+        value = value_of(value.encode())
+    return value if type(value) is int else None
