@@ -27,3 +27,32 @@ def covered_ns(start_ns: Array, end_ns: Array) -> int:
     """Nanoseconds that at least one of the intervals covers."""
     start_ns, end_ns = union(start_ns, end_ns)
     return int((end_ns - start_ns).sum())
+
+
+def gaps(start_ns: Array, end_ns: Array) -> tuple[Array, Array]:
+    """The intervals between the first start and the last end that nothing covers, in order."""
+    start_ns, end_ns = union(start_ns, end_ns)
+    return end_ns[:-1], start_ns[1:]
+
+
+class Cover:
+    """The union of intervals, asked how much of it lies between two instants."""
+
+    def __init__(self, start_ns: Array, end_ns: Array) -> None:
+        self.start, self.end = union(np.asarray(start_ns, dtype=np.int64), np.asarray(end_ns, dtype=np.int64))
+        self.before = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self.end - self.start)))
+
+    def up_to(self, at_ns: Array) -> Array:
+        """Covered nanoseconds before each instant."""
+        place = np.searchsorted(self.start, at_ns, side="right")
+        if not len(self.start):
+            return np.zeros(len(place), dtype=np.int64)
+        running = np.maximum(self.end[place - 1] - at_ns, 0) * (place > 0)
+        covered: Array = self.before[place] - running
+        return covered
+
+    def between(self, start_ns: Array, end_ns: Array) -> Array:
+        """Covered nanoseconds of each interval; an interval that ends before it starts has none."""
+        end_ns = np.maximum(start_ns, end_ns)
+        covered: Array = self.up_to(end_ns) - self.up_to(start_ns)
+        return covered
