@@ -1,7 +1,7 @@
 """Device work -> what it did: FLOPs of products by the operator that launched them, least bytes of the rest.
 
-An operator counts once. Its FLOPs are shared, by time, over its kernels of the class MATMUL alone: split-K parts and
-the reduction after them are products, while a fill, copy or transpose beside them is not, so that its time does not
+An operator counts once. Its FLOPs are shared, by time, over its kernels of the class MATMUL alone: split-K parts are,
+and the reduction after them becomes one, while a fill, copy or transpose beside them is not, so that its time does not
 water down the efficiency of the product. Where none of an operator's kernels looks like a product, those that it
 launched itself are taken to be it and become MATMUL.
 FLOPs are those the hardware executes: a fused attention backward computes the scores again, and a causal mask halves.
@@ -27,6 +27,10 @@ from suanli.nouns.trace import Trace, WorkKind
 
 Array = npt.NDArray[Any]
 
+# Kernels that finish a product which was split; their time is the product's.
+_PART = re.compile(
+    r"split_?k_?reduce|splitKreduce|stream_?k_reduce|epilogue::impl::globalKernel", re.I
+)
 # Kernels that prepare or finish a product and are none, when an operator launches them itself.
 _HELPER = re.compile(r"elementwise|fill|memset|copy|transpose|cat|softmax|norm|SubTensorOp|im2col|pad|permute", re.I)
 
@@ -53,7 +57,7 @@ def attribute(trace: Trace, work_class: Array, *, full_pairs: bool = False) -> A
     linked, names = links(trace), known_names(trace)
     captured = replay.capture_operators(trace, linked.parent)
     linked = Links(parent=linked.parent, op=np.where(linked.op < 0, captured, linked.op))
-    costs = Costs(trace, names, linked.parent, full_pairs=full_pairs)
+    costs = Costs(trace, linked.parent, full_pairs=full_pairs)
     columns = _empty(trace, work_class)
     _products(trace, columns, linked, names, costs)
     _stated(trace, columns)
@@ -77,7 +81,7 @@ def attribute(trace: Trace, work_class: Array, *, full_pairs: bool = False) -> A
         backward=first_of(linked.op, passes.backward, False).astype(bool),
         formulas=formulas,
         dtypes=keys,
-        reasons=reasons(trace, columns.work_class, columns.known, columns.cost, columns.costs, linked, names),
+        reasons=reasons(trace, columns.work_class, columns.known, columns.cost, columns.costs, linked),
     )
 
 
@@ -136,12 +140,18 @@ def _promote(
     if len(rows):
         without &= flops[place] > 0
     own = (owner >= 0) & (owner == linked.op) & (columns.work_class == WorkClass.COMPUTE)
-    own &= np.isin(owner, rows[without])
-    helper = np.array([bool(_HELPER.search(name)) for name in trace.names], dtype=bool)
-    own &= ~helper[trace.work.name] if len(helper) else own
+    part, helper = (_named(trace, pattern) for pattern in (_PART, _HELPER))
+    own &= part | (np.isin(owner, rows[without]) & ~helper)
     columns.work_class[own] = WorkClass.MATMUL
     is_product: Array = matmul | own
     return is_product
+
+
+def _named(trace: Trace, pattern: re.Pattern[str]) -> Array:
+    """Which work has a kernel of that name. bool [N]."""
+    fits = np.array([bool(pattern.search(name)) for name in trace.names], dtype=bool)
+    rows: Array = fits[trace.work.name] if len(trace.work) else np.zeros(0, dtype=bool)
+    return rows
 
 
 def _around(rows: Array, parent: Array, inner: Array) -> Array:

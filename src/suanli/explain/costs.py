@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suanli.explain.ops import convolutions, memory, nvtx, table
+from suanli.explain.ops import convolutions, memory, table
 from suanli.explain.ops.call import NO_SHAPES, Call, Cost, Shape, unknown
 from suanli.explain.outputs import convolution_outputs
 from suanli.nouns.trace import OpDetail, Trace
@@ -22,26 +22,22 @@ _NOTHING = OpDetail()
 class Names:
     """What the names of a trace are to this package. Columns beside `Trace.names`."""
 
-    plain: tuple[str, ...]  # without what NVTX adds
-    sizes: tuple[OpDetail | None, ...]  # what NVTX adds
     multiplies: Array  # bool: has a rule for FLOPs
     moves: Array  # bool: has a rule for bytes
 
 
 def known_names(trace: Trace) -> Names:
     """Each name looked up once."""
-    parts = [nvtx.parsed(name) for name in trace.names]
-    plain = tuple(name for name, _, _ in parts)
-    multiplies = np.array([table.rule_of(name) is not None for name in plain], dtype=bool)
-    moves = np.array([memory.has_rule(name) for name in plain], dtype=bool)
-    return Names(plain, tuple(detail for _, _, detail in parts), multiplies, moves)
+    multiplies = np.array([table.rule_of(name) is not None for name in trace.names], dtype=bool)
+    moves = np.array([memory.has_rule(name) for name in trace.names], dtype=bool)
+    return Names(multiplies, moves)
 
 
 class Costs:
     """Costs of rows of `Host`. Calls that are alike in everything that counts are looked up once."""
 
-    def __init__(self, trace: Trace, names: Names, parent: Array, *, full_pairs: bool) -> None:
-        self._trace, self._names, self._parent, self._full_pairs = trace, names, parent, full_pairs
+    def __init__(self, trace: Trace, parent: Array, *, full_pairs: bool) -> None:
+        self._trace, self._parent, self._full_pairs = trace, parent, full_pairs
         self._outputs: dict[int, Shape] = {}
 
     def flops(self, rows: Array) -> tuple[list[Cost], Array]:
@@ -91,15 +87,13 @@ class Costs:
         return np.array(kept, dtype=np.int64)
 
     def _name(self, row: int) -> str:
-        name: str = self._names.plain[self._trace.host.name[row]]
+        name: str = self._trace.names[self._trace.host.name[row]]
         return name
 
     def _detail(self, row: int) -> OpDetail:
         place = self._trace.host.detail[row]
-        if place >= 0:
-            detail: OpDetail = self._trace.details[place]
-            return detail
-        return self._names.sizes[self._trace.host.name[row]] or _NOTHING
+        detail: OpDetail = self._trace.details[place] if place >= 0 else _NOTHING
+        return detail
 
 
 def _cost(call: Call) -> Cost:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suanli.explain.ops import nvtx
 from suanli.nouns.trace import DeviceWork, Host, HostKind, Trace
 
 Array = npt.NDArray[Any]
@@ -24,27 +23,17 @@ class Links:
 
 def links(trace: Trace) -> Links:
     """Parents of all spans, and the operator of all work. O(M), as spans stand sorted."""
-    around = parents(trace.host, operator_rows(trace))
+    around = parents(trace.host)
     return Links(parent=around, op=operators(trace.work, around))
 
 
-def operator_rows(trace: Trace) -> Array:
-    """Which spans are operators: those of the profiler, and NVTX ranges that torch's dispatcher wrote. bool [M]."""
-    host = trace.host
-    written = np.fromiter((nvtx.is_operator(name) for name in trace.names), dtype=bool, count=len(trace.names))
-    is_mark: Array = host.kind == HostKind.MARK
-    if len(written):
-        is_mark &= written[host.name]
-    rows: Array = (host.kind == HostKind.OP) | is_mark
-    return rows
-
-
-def parents(host: Host, is_operator: Array) -> Array:
+def parents(host: Host) -> Array:
     """The innermost operator open on its thread when a span starts, for every span; -1 for none. int32 [M].
 
     A span that starts when another ends is not inside it, unless it is empty and stands within.
     """
     found = np.full(len(host), -1, dtype=np.int32)
+    is_operator = host.kind == HostKind.OP
     found[:] = _sweep(host.thread.tolist(), host.start_ns.tolist(), host.end_ns.tolist(), is_operator.tolist())
     return found
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suanli.explain.ops.call import Call, Shape
+from suanli.explain.recompute import is_backward
 from suanli.nouns.trace import OpDetail, Trace
 
 Array = npt.NDArray[Any]
@@ -29,7 +30,8 @@ def convolution_outputs(trace: Trace, parent: Array, rows: Array) -> dict[int, S
 def _gradients(trace: Trace) -> dict[int, int]:
     """Sequence number of the forward -> row of the backward operator, which is given the output's gradient."""
     host = trace.host
-    rows = np.nonzero((host.forward_thread > 0) & (host.sequence >= 0) & (host.detail >= 0))[0]
+    named = np.array([is_backward(name) for name in trace.names], dtype=bool)[host.name]
+    rows = np.nonzero((named | (host.forward_thread > 0)) & (host.sequence >= 0) & (host.detail >= 0))[0]
     return dict(zip(host.sequence[rows].tolist(), rows.tolist(), strict=True))
 
 

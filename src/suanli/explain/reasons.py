@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suanli.explain.costs import Names
 from suanli.explain.link import Links
 from suanli.explain.ops.call import Cost
 from suanli.explain.replay import graph_launched
@@ -20,13 +19,15 @@ Array = npt.NDArray[Any]
 GRAPH = "graph replay: one launch for all kernels, and no operator"
 BEFORE = "not linked: launched before the window, or the launch was dropped"
 NO_LAUNCHES = "no launches in the file: a capture of the device alone"
+BESIDE = "kernel of an operator whose product another operator inside it does"
 NO_OPERATORS = "no operators in the file"
 OUTSIDE = "launched outside any operator"
+XLA = "XLA instruction without FLOPs or shapes in the trace"
 WITHOUT_FORMULA = "operator without a formula: "
 
 
 def reasons(
-    trace: Trace, work_class: Array, known: Array, cost: Array, costs: list[Cost], linked: Links, names: Names
+    trace: Trace, work_class: Array, known: Array, cost: Array, costs: list[Cost], linked: Links
 ) -> dict[str, float]:
     """Reason -> seconds of MATMUL work without FLOPs, the longest first. They add up to all such seconds."""
     rows = np.nonzero((work_class == WorkClass.MATMUL) & ~known)[0]
@@ -39,10 +40,13 @@ def reasons(
     general = _general(trace)
     for row, seconds in zip(rows.tolist(), lasted.tolist(), strict=True):
         op = int(linked.op[row])
+        detail = trace.details[work.detail[row]] if work.detail[row] >= 0 else None
         if cost[row] >= 0:
-            why = costs[cost[row]].reason or WITHOUT_FORMULA + names.plain[trace.host.name[op]]
+            why = costs[cost[row]].reason or BESIDE
+        elif detail is not None and detail.hlo is not None:
+            why = XLA
         elif op >= 0:
-            why = WITHOUT_FORMULA + names.plain[trace.host.name[op]]
+            why = WITHOUT_FORMULA + trace.names[trace.host.name[op]]
         else:
             why = GRAPH if graph[row] else general or (BEFORE if work.launch[row] < 0 else OUTSIDE)
         found[why] = found.get(why, 0.0) + seconds

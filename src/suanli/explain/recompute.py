@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from suanli.explain.link import climb, first_of
-from suanli.explain.ops import nvtx
 from suanli.nouns.trace import Trace
 
 Array = npt.NDArray[Any]
@@ -25,14 +24,19 @@ ENGINE = "autograd::engine::evaluate_function"
 # Operators that models call and no backward formula does.
 _FORWARD_ONLY = """
     linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention
-    layer_norm rms_norm group_norm batch_norm instance_norm gelu silu relu relu_ softmax dropout embedding max_pool2d avg_pool2d
-    adaptive_avg_pool2d multi_head_attention_forward
+    layer_norm rms_norm group_norm batch_norm instance_norm gelu silu relu relu_ softmax dropout embedding max_pool2d
+    avg_pool2d adaptive_avg_pool2d multi_head_attention_forward
 """
 FORWARD = frozenset(f"aten::{name}" for name in _FORWARD_ONLY.split()) | {
     "flash_attn::_flash_attn_forward", "flash_attn::_flash_attn_varlen_forward", "FlashAttnFunc", "FlashAttnVarlenFunc",
     "aiter::_flash_attn_forward",
 }  # fmt: skip
 _BACKWARD = re.compile(r"Backward\d*$|^<backward op>$|^torch::autograd::(AccumulateGrad|GraphRoot|CopyBackwards)$")
+
+
+def is_backward(name: str) -> bool:
+    """Whether an operator's name is that of an autograd node."""
+    return _BACKWARD.search(name) is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +49,10 @@ class Passes:
 
 def passes(trace: Trace, parent: Array) -> Passes:
     """The pass of every operator of `trace`, whose enclosing operators are `parent`."""
-    plain = [nvtx.parsed(name)[0] for name in trace.names]
-    node = _rows(trace, [name.startswith(ENGINE) or bool(_BACKWARD.search(name)) for name in plain])
+    node = _rows(trace, [name.startswith(ENGINE) or is_backward(name) for name in trace.names])
     node |= trace.host.forward_thread > 0
     inside = climb(np.arange(len(parent)), parent, node) >= 0
-    root = _rows(trace, [name in FORWARD for name in plain]) & inside & ~node
+    root = _rows(trace, [name in FORWARD for name in trace.names]) & inside & ~node
     again = climb(np.arange(len(parent)), parent, root) >= 0
     again |= _beside(trace, parent, node, root, inside)
     return Passes(backward=inside & ~again, recompute=again)

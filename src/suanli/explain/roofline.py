@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suanli.explain.costs import Names, known_names
 from suanli.explain.link import links
 from suanli.formulas.roofline import attainable_flop_per_s, operational_intensity
 from suanli.nouns.attribution import Attribution, WorkClass
@@ -33,8 +32,7 @@ def roofline(
     keys = np.stack([work.name, *beside, found.dtype, found.work_class.astype(np.int64)], axis=1)
     unique, group = np.unique(keys, axis=0, return_inverse=True)
     columns = _sums(trace, found, group.reshape(-1), len(unique))
-    names = known_names(trace)
-    groups = [_group(trace, found, names, key, *values) for key, values in zip(unique.tolist(), columns, strict=True)]
+    groups = [_group(trace, found, key, *values) for key, values in zip(unique.tolist(), columns, strict=True)]
     placed = [_placed(each, peaks_flop_per_s or {}, memory_bytes_per_s) for each in groups]
     return tuple(sorted(placed, key=lambda each: -each.seconds))
 
@@ -49,14 +47,14 @@ def _sums(trace: Trace, found: Attribution, group: Array, size: int) -> list[tup
 
 
 def _group(
-    trace: Trace, found: Attribution, names: Names, key: list[int], runs: float, seconds: float, flops: float,
+    trace: Trace, found: Attribution, key: list[int], runs: float, seconds: float, flops: float,
     moved: float,
 ) -> KernelGroup:  # fmt: skip
     name, op, detail, dtype, work_class = key
-    shapes: OpDetail | None = trace.details[detail] if detail >= 0 else names.sizes[op] if op >= 0 else None
+    shapes: OpDetail | None = trace.details[detail] if detail >= 0 else None
     return KernelGroup(
         name=trace.names[name],
-        op=names.plain[op] if op >= 0 else None,
+        op=trace.names[op] if op >= 0 else None,
         shapes=None if shapes is None else shapes.dims,
         work_class=WorkClass(work_class).name,
         count=int(runs),
