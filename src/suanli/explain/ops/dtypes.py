@@ -34,7 +34,7 @@ _BY_KERNEL: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), dtype)
     for pattern, dtype in (
         (r"mxfp4|nvfp4|e2m1", "fp4"),
-        (r"e4m3|e5m2|fp8|Float8|_F8[A-Z]*_|f8f8|__hip_fp8", "fp8"),
+        (r"e4m3|e5m2|fp8|Float8|_F8[A-Z]*_|f8f8|__hip_fp8|^nvjet_q", "fp8"),
         (r"tf32|s1688gemm|tensorop_s1688", "tf32"),
         (r"bf16|BFloat16|bfloat16|_BBS_|_BSS_|nv_bfloat|DF16b|^nvjet_t", "bf16"),
         (r"(?<!b)f16f16|hgemm|h16816|h1688|h884|s884|_HHS_|_HSS_|_HB_|__half|c10::Half|^nvjet_h|_fp16|half_t", "fp16"),
