@@ -28,9 +28,7 @@ from suanli.nouns.trace import Trace, WorkKind
 Array = npt.NDArray[Any]
 
 # Kernels that finish a product which was split; their time is the product's.
-_PART = re.compile(
-    r"split_?k_?reduce|splitKreduce|stream_?k_reduce|epilogue::impl::globalKernel", re.I
-)
+_PART = re.compile(r"split_?k_?reduce|splitKreduce|stream_?k_reduce|epilogue::impl::globalKernel", re.I)
 # Kernels that prepare or finish a product and are none, when an operator launches them itself.
 _HELPER = re.compile(r"elementwise|fill|memset|copy|transpose|cat|softmax|norm|SubTensorOp|im2col|pad|permute", re.I)
 
@@ -40,6 +38,7 @@ class _Columns:
     """What is filled in on the way. N rows of `DeviceWork`."""
 
     work_class: Array
+    run: Array  # tells replays of one captured operator apart; -1: ran as launched
     op: Array
     cost: Array  # place in `costs`; -1: none
     flops: Array
@@ -58,7 +57,7 @@ def attribute(trace: Trace, work_class: Array, *, full_pairs: bool = False) -> A
     captured = replay.capture_operators(trace, linked.parent)
     linked = Links(parent=linked.parent, op=np.where(linked.op < 0, captured, linked.op))
     costs = Costs(trace, linked.parent, full_pairs=full_pairs)
-    columns = _empty(trace, work_class)
+    columns = _empty(trace, work_class, np.where(captured >= 0, trace.work.correlation, -1))
     _products(trace, columns, linked, names, costs)
     _stated(trace, columns)
     matched = replay.match(trace, columns.work_class, columns.flops, columns.known, columns.cost, linked)
@@ -85,11 +84,11 @@ def attribute(trace: Trace, work_class: Array, *, full_pairs: bool = False) -> A
     )
 
 
-def _empty(trace: Trace, work_class: Array) -> _Columns:
+def _empty(trace: Trace, work_class: Array, run: Array) -> _Columns:
     n = len(trace.work)
     assert len(work_class) == n, "a class for every piece of work"
     return _Columns(
-        work_class=np.array(work_class, dtype=np.uint8), op=np.full(n, -1, dtype=np.int32),
+        work_class=np.array(work_class, dtype=np.uint8), run=run, op=np.full(n, -1, dtype=np.int32),
         cost=np.full(n, -1, dtype=np.int64), flops=np.zeros(n), known=np.zeros(n, dtype=bool), bytes=np.zeros(n),
         bytes_known=np.zeros(n, dtype=bool), costs=[],
     )  # fmt: skip
@@ -121,7 +120,9 @@ def _products(trace: Trace, columns: _Columns, linked: Links, names: Names, cost
     known[counted] = ~np.isnan(flops[columns.cost[counted]])
     known &= ~np.isin(owner, _around(rows, linked.parent, np.unique(owner[known])))
     columns.known[:] = known
-    columns.flops[known] = flops[columns.cost[known]] * _shares(owner[known], lasted_ns(trace)[known])
+    columns.flops[known] = flops[columns.cost[known]] * _shares(
+        owner[known], columns.run[known], lasted_ns(trace)[known]
+    )
 
 
 def _of_rows(trace: Trace, of_names: Array) -> Array:
@@ -167,9 +168,10 @@ def _around(rows: Array, parent: Array, inner: Array) -> Array:
     return around
 
 
-def _shares(groups: Array, weights: Array) -> Array:
-    """Each row's part of its group, by weight; equal parts where a group weighs nothing."""
-    _, group = np.unique(groups, return_inverse=True)
+def _shares(owner: Array, run: Array, weights: Array) -> Array:
+    """Each row's part of one run of its operator, by weight; equal parts where all of it weighs nothing."""
+    _, group = np.unique(np.stack([owner, run]), axis=1, return_inverse=True)
+    group = group.reshape(-1)
     total, size = np.bincount(group, weights=weights), np.bincount(group)
     whole = total[group]
     parts: Array = np.where(whole > 0, weights / np.where(whole > 0, whole, 1), 1 / np.maximum(size[group], 1))
@@ -220,7 +222,7 @@ def _moved(trace: Trace, columns: _Columns, linked: Links, names: Names, costs: 
         per_row = np.full(len(rows), np.nan)
         per_row[rows] = per_op[place[np.searchsorted(unique, owners[rows])]] if len(unique) else np.nan
         known = ~np.isnan(per_row)
-        columns.bytes[known] = per_row[known] * _shares(owners[known], lasted[known])
+        columns.bytes[known] = per_row[known] * _shares(owners[known], columns.run[known], lasted[known])
         columns.bytes_known |= known
     copied = (trace.work.kind != WorkKind.KERNEL) & (trace.work.bytes >= 0)
     columns.bytes[copied] = trace.work.bytes[copied]

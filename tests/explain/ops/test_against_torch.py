@@ -179,7 +179,7 @@ def test_any_convolution(
 
 
 def test_torch_forgets_the_groups_in_the_kernels_gradient() -> None:
-    """Depthwise, 2 channels, 9·9 positions, a window of 1: each gradient is 2·81·2·1; torch charges the second twice."""
+    """Depthwise, 2 channels, 9·9 positions, a window of 1: a gradient is 2·81·2; torch takes the second twice."""
     values = ("", "", "", "[0]", "[1, 1]", "[0, 0]", "[1, 1]", "False", "[0, 0]", "2", "[True, True, False]")
     dims = ((1, 2, 9, 9), (1, 2, 9, 9), (2, 1, 1, 1))
     call = Call("aten::convolution_backward", OpDetail(dims=dims, concrete=values))
