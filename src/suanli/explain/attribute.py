@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from suanli.explain import recompute, replay
 from suanli.explain.costs import Costs, Names, known_names
+from suanli.explain.grouping import alike
 from suanli.explain.link import Links, climb, first_of, links
 from suanli.explain.ops import dtypes, hlo
-from suanli.explain.ops.call import STATED, Cost
+from suanli.explain.ops.call import MOST_FLOPS, STATED, Cost
 from suanli.explain.reasons import reasons
 from suanli.nouns.attribution import Attribution, WorkClass
 from suanli.nouns.trace import Trace, WorkKind
@@ -110,7 +111,7 @@ def _products(trace: Trace, columns: _Columns, linked: Links, names: Names, cost
     owner[columns.work_class > WorkClass.COMPUTE] = -1  # copies and communication multiply nothing
     rows = np.unique(owner[owner >= 0])
     columns.costs, place = costs.flops(rows)
-    flops = np.array([np.nan if cost.flops is None else cost.flops for cost in columns.costs])
+    flops = np.array([np.nan if cost.flops is None else cost.flops for cost in columns.costs], dtype=np.float64)
     at = np.searchsorted(rows, owner)
     is_product = _promote(trace, columns, linked, owner, rows, place, flops)
     counted = (owner >= 0) & is_product
@@ -170,8 +171,7 @@ def _around(rows: Array, parent: Array, inner: Array) -> Array:
 
 def _shares(owner: Array, run: Array, weights: Array) -> Array:
     """Each row's part of one run of its operator, by weight; equal parts where all of it weighs nothing."""
-    _, group = np.unique(np.stack([owner, run]), axis=1, return_inverse=True)
-    group = group.reshape(-1)
+    _, group = alike(owner, run)
     total, size = np.bincount(group, weights=weights), np.bincount(group)
     whole = total[group]
     parts: Array = np.where(whole > 0, weights / np.where(whole > 0, whole, 1), 1 / np.maximum(size[group], 1))
@@ -183,7 +183,7 @@ def _stated(trace: Trace, columns: _Columns) -> None:
     found: dict[int, int] = {}
     for place, detail in enumerate(trace.details):
         cost = None
-        if detail.flops is not None and detail.flops > 0:
+        if detail.flops is not None and 0 < detail.flops < MOST_FLOPS:
             cost = Cost(detail.flops, STATED, _hlo_types(detail.hlo))
         elif detail.hlo is not None:
             cost = hlo.instruction_cost(str(detail.hlo.get("text", "")))
@@ -229,7 +229,7 @@ def _moved(trace: Trace, columns: _Columns, linked: Links, names: Names, costs: 
     columns.bytes_known |= copied
     accessed = [np.nan if detail.bytes_accessed is None else detail.bytes_accessed for detail in trace.details]
     stated = np.array([*accessed, np.nan])[trace.work.detail]
-    known = ~np.isnan(stated) & ~columns.bytes_known
+    known = (stated >= 0) & np.isfinite(stated) & ~columns.bytes_known
     columns.bytes[known] = stated[known]
     columns.bytes_known |= known
 
@@ -255,11 +255,12 @@ def _dtypes(trace: Trace, columns: _Columns) -> tuple[tuple[str, ...], Array]:
     dtype = np.full(len(trace.work), -1, dtype=np.int16)
     if not len(rows):
         return (), dtype
-    pairs, place = np.unique(np.stack([columns.cost[rows], trace.work.name[rows]]), axis=1, return_inverse=True)
+    first, place = alike(columns.cost[rows], trace.work.name[rows])
     found = []
-    for cost, name in pairs.T.tolist():
+    for row in rows[first].tolist():
+        cost, name = int(columns.cost[row]), int(trace.work.name[row])
         operands = columns.costs[cost].operands if cost >= 0 else ()
         found.append(dtypes.peak_key(operands, trace.names[name]))
     keys = tuple(dict.fromkeys(key for key in found if key))
-    dtype[rows] = np.array([keys.index(key) if key else -1 for key in found], dtype=np.int16)[place.reshape(-1)]
+    dtype[rows] = np.array([keys.index(key) if key else -1 for key in found], dtype=np.int16)[place]
     return keys, dtype

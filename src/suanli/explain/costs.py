@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suanli.explain.grouping import alike
 from suanli.explain.ops import convolutions, memory, table
 from suanli.explain.ops.call import NO_SHAPES, Call, Cost, Shape, unknown
 from suanli.explain.outputs import convolution_outputs
@@ -62,29 +63,27 @@ class Costs:
     def _each(self, rows: Array, of: Callable[[Call], Any]) -> tuple[list[Any], Array]:
         if not len(rows):
             return [], np.zeros(0, dtype=np.int64)
-        _, first, place = np.unique(self._keys(rows), axis=0, return_index=True, return_inverse=True)
-        return [of(self.call(int(rows[at]))) for at in first], place.reshape(-1)
+        first, place = alike(*self._keys(rows))
+        return [of(self.call(int(rows[at]))) for at in first], place
 
-    def _keys(self, rows: Array) -> Array:
+    def _keys(self, rows: Array) -> list[Array]:
         """What tells calls apart: name and detail of each and of the one around it, and the output found."""
         host = self._trace.host
         outer = self._parent[rows]
-        shapes = {shape: i for i, shape in enumerate(dict.fromkeys(self._outputs.values()))}
-        out = [shapes[self._outputs[row]] if row in self._outputs else -1 for row in rows.tolist()]
-        around = (np.where(outer < 0, -1, column[outer]) for column in (host.name, host.detail))
-        return np.stack([host.name[rows], host.detail[rows], *around, np.array(out)], axis=1)
+        around = [np.where(outer < 0, -1, column[outer]) for column in (host.name, host.detail)]
+        keys = [host.name[rows], host.detail[rows], *around]
+        if self._outputs:
+            shapes = {shape: i for i, shape in enumerate(dict.fromkeys(self._outputs.values()))}
+            keys.append(np.array([shapes[self._outputs[row]] if row in self._outputs else -1 for row in rows.tolist()]))
+        return keys
 
     def _without_strides(self, rows: Array) -> Array:
         """Convolutions whose scalar arguments were not recorded."""
-        host, details = self._trace.host, self._trace.details
-        kept = [
-            row
-            for row in rows.tolist()
-            if host.detail[row] >= 0
-            and details[host.detail[row]].concrete is None
-            and self._name(row) in convolutions.FORWARD
-        ]
-        return np.array(kept, dtype=np.int64)
+        host = self._trace.host
+        is_one = np.array([name in convolutions.FORWARD for name in self._trace.names], dtype=bool)
+        bare = np.array([detail.concrete is None for detail in self._trace.details] + [False], dtype=bool)
+        kept: Array = rows[is_one[host.name[rows]] & bare[host.detail[rows]]]  # detail -1 takes the last place
+        return kept
 
     def _name(self, row: int) -> str:
         name: str = self._trace.names[self._trace.host.name[row]]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suanli.explain.link import Links
+from suanli.explain.grouping import alike
+from suanli.explain.link import Links, first_of
 from suanli.explain.ops.call import Cost
 from suanli.explain.replay import graph_launched
 from suanli.nouns.attribution import WorkClass
@@ -33,24 +34,28 @@ def reasons(
     rows = np.nonzero((work_class == WorkClass.MATMUL) & ~known)[0]
     if not len(rows):
         return {}
-    work = trace.work
+    work, op = trace.work, linked.op[rows]
+    graph, general = graph_launched(trace)[rows], _general(trace)
+    op_name = first_of(op, trace.host.name)
+    first, group = alike(cost[rows], work.detail[rows], op_name, graph, work.launch[rows] < 0)
+    lasted = np.bincount(group, weights=(work.end_ns[rows] - work.start_ns[rows]) * NANO)
     found: dict[str, float] = {}
-    graph = graph_launched(trace)
-    lasted = (work.end_ns[rows] - work.start_ns[rows]) * NANO
-    general = _general(trace)
-    for row, seconds in zip(rows.tolist(), lasted.tolist(), strict=True):
-        op = int(linked.op[row])
-        detail = trace.details[work.detail[row]] if work.detail[row] >= 0 else None
-        if cost[row] >= 0:
-            why = costs[cost[row]].reason or BESIDE
-        elif detail is not None and detail.hlo is not None:
-            why = XLA
-        elif op >= 0:
-            why = WITHOUT_FORMULA + trace.names[trace.host.name[op]]
-        else:
-            why = GRAPH if graph[row] else general or (BEFORE if work.launch[row] < 0 else OUTSIDE)
+    for at, seconds in zip(first.tolist(), lasted.tolist(), strict=True):
+        place = int(cost[rows[at]])
+        operator = trace.names[op_name[at]] if op[at] >= 0 else ""
+        why = (costs[place].reason or BESIDE) if place >= 0 else _without_cost(trace, int(rows[at]), operator)
+        if not why:
+            why = GRAPH if graph[at] else general or (BEFORE if work.launch[rows[at]] < 0 else OUTSIDE)
         found[why] = found.get(why, 0.0) + seconds
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _without_cost(trace: Trace, row: int, operator: str) -> str:
+    """Why work that some instruction or operator launched has no formula; empty where nothing launched it."""
+    detail = trace.work.detail[row]
+    if detail >= 0 and trace.details[detail].hlo is not None:
+        return XLA
+    return WITHOUT_FORMULA + operator if operator else ""
 
 
 def _general(trace: Trace) -> str:

@@ -53,6 +53,8 @@ def passes(trace: Trace, parent: Array) -> Passes:
     node |= trace.host.forward_thread > 0
     inside = climb(np.arange(len(parent)), parent, node) >= 0
     root = _rows(trace, [name in FORWARD for name in trace.names]) & inside & ~node
+    if not root.any():  # nothing is recomputed, as in most traces
+        return Passes(backward=inside, recompute=np.zeros(len(parent), dtype=bool))
     again = climb(np.arange(len(parent)), parent, root) >= 0
     again |= _beside(trace, parent, node, root, inside)
     return Passes(backward=inside & ~again, recompute=again)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suanli.explain.grouping import alike
 from suanli.explain.link import links
 from suanli.formulas.roofline import attainable_flop_per_s, operational_intensity
 from suanli.nouns.attribution import Attribution, WorkClass
@@ -29,9 +30,10 @@ def roofline(
         return ()
     op = np.where(found.op >= 0, found.op, links(trace).op)
     beside = [np.where(op >= 0, column[op], -1) if len(host) else op for column in (host.name, host.detail)]
-    keys = np.stack([work.name, *beside, found.dtype, found.work_class.astype(np.int64)], axis=1)
-    unique, group = np.unique(keys, axis=0, return_inverse=True)
-    columns = _sums(trace, found, group.reshape(-1), len(unique))
+    keys = [work.name, *beside, found.dtype, found.work_class]
+    first, group = alike(*keys)
+    unique = np.stack([key[first].astype(np.int64) for key in keys], axis=1)
+    columns = _sums(trace, found, group, len(unique))
     groups = [_group(trace, found, key, *values) for key, values in zip(unique.tolist(), columns, strict=True)]
     placed = [_placed(each, peaks_flop_per_s or {}, memory_bytes_per_s) for each in groups]
     return tuple(sorted(placed, key=lambda each: -each.seconds))

@@ -39,7 +39,7 @@ def test_grouped_rows_are_all_rows(name: str) -> None:
 def test_either_side_of_a_grouped_weight_may_be_inner() -> None:
     assert cost("primus_turbo::grouped_gemm", ((100, 32), (3, 32, 8))).flops == 2 * 100 * 32 * 8
     wrong = cost("primus_turbo::grouped_gemm", ((100, 32), (3, 31, 8)))
-    assert wrong.reason == "primus_turbo::grouped_gemm: shapes that do not multiply"
+    assert wrong.reason == "primus_turbo::grouped_gemm: shapes that do not fit"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_transformer_engine(a: tuple[int, int], turned_a: str, b: tuple[int, int
 def test_transformer_engine_with_sides_that_do_not_meet() -> None:
     values = ("", "", "", "", "True", "", "", "", "", "True")
     found = cost("tex_ts::te_gemm_ts", ((8, 32), (), (), (), (), (64, 31)), concrete=values)
-    assert found.reason == "tex_ts::te_gemm_ts: shapes that do not multiply"
+    assert found.reason == "tex_ts::te_gemm_ts: shapes that do not fit"
 
 
 @pytest.mark.parametrize("name", custom.UNKNOWN)

@@ -69,8 +69,8 @@ def test_two_numbers_of_four_bits_stand_in_one_element() -> None:
     ("dims", "reason"),
     [
         (((64, 32), ()), NO_SHAPES),
-        (((64, 32), (31, 8)), "aten::mm: shapes that do not multiply"),
-        (((2, 64, 32), (3, 32, 8)), "aten::mm: shapes that do not multiply"),
+        (((64, 32), (31, 8)), "aten::mm: shapes that do not fit"),
+        (((2, 64, 32), (3, 32, 8)), "aten::mm: shapes that do not fit"),
     ],
 )
 def test_what_cannot_be_said_is_said(dims: tuple[Any, ...], reason: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from suanli.explain.ops.call import NO_SHAPES, Call, Cost, Shape, unknown
+from suanli.explain.ops.call import NO_SHAPES, Call, Cost, Shape, misfit, unknown
 from suanli.formulas import counting, operators
 
 LENGTHS = "attention over packed or paged sequences: their lengths are tensors, which a trace does not hold"
@@ -88,10 +88,12 @@ def fused(call: Call) -> Cost:
         return unknown(NO_SHAPES)
     if len(query) < 4 or (places.offsets >= 0 and call.shape(places.offsets) is not None):
         return unknown(LENGTHS)
+    if not len(query) == len(key) == len(value):
+        return misfit(call)
     if _windowed(call, places) and not call.full_pairs:
         return unknown(WINDOWED)
     kind = 0 if call.full_pairs else _mask(call, places)
-    if kind is None:
+    if kind not in (0, 1, 2):
         return unknown(NO_MASK_FLAG)
     operands = (call.type(places.query), call.type(places.query + 1))
     return _cost(*_sizes(query, key, value, places.time_first), kind, places.backward, operands)

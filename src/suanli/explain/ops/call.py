@@ -27,6 +27,14 @@ class Cost:
     reason: str = ""
 
 
+MOST_FLOPS = 1e30  # of one call: more is a broken shape
+
+
+def misfit(call: Call) -> Cost:
+    """Shapes that this operator cannot have been called with."""
+    return unknown(f"{call.name}: shapes that do not fit")
+
+
 def unknown(reason: str) -> Cost:
     """A call that has FLOPs, but the trace does not say how many."""
     return Cost(reason=reason)
@@ -47,7 +55,7 @@ class Call:
         dims = self.detail.dims
         if dims is None or not -len(dims) <= at < len(dims):
             return None
-        return dims[at] if dims[at] and all(isinstance(size, int) for size in dims[at]) else None
+        return dims[at] if _is_shape(dims[at]) else None
 
     def shapes(self) -> list[Shape]:
         """Every tensor, those inside lists too, in order."""
@@ -92,11 +100,16 @@ class Call:
 _FLAGS = {"True": True, "False": False}
 
 
+def _is_shape(value: Any) -> bool:
+    """Whether an argument is a tensor of at least one dimension; nothing has a size below zero."""
+    return isinstance(value, tuple) and bool(value) and all(isinstance(size, int) and size >= 0 for size in value)
+
+
 def _flat(dims: Any) -> Any:
     """Shapes among arguments and lists of arguments; scalars and what is absent have none."""
     for each in dims:
         if isinstance(each, tuple) and each:
-            if all(isinstance(size, int) for size in each):
+            if _is_shape(each):
                 yield each
             else:
                 yield from _flat(each)

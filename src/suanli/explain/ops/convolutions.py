@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from suanli.explain.ops.call import NO_SHAPES, Call, Cost, Shape, unknown
+from suanli.explain.ops.call import NO_SHAPES, Call, Cost, Shape, misfit, unknown
 from suanli.formulas import counting, operators
 
 NO_STRIDES = "convolution without strides recorded (torch before 2.0), and no later op shows its output"
@@ -54,15 +54,24 @@ def forward(call: Call) -> Cost:
     x, weight = call.shape(0), call.shape(1)
     if x is None or weight is None:
         return unknown(NO_SHAPES)
+    if not _conforming(x, weight):
+        return misfit(call)
     places = FORWARD[call.name]
     transposed = places.always_transposed or bool(call.flag(places.transposed) if places.transposed >= 0 else False)
     batch, spatial = _batched(x, weight)
     positions = spatial if transposed else _output(call, places, spatial, weight)
     if positions is None:
         return unknown(NO_STRIDES)
+    if min(positions, default=0) < 0:
+        return misfit(call)
     name = counting.conv_flops.__name__
     flops = counting.conv_flops(batch, prod(positions), *_channels(x, weight, transposed), prod(weight[2:]))
     return Cost(flops, name, (call.type(0), call.type(1)))
+
+
+def _conforming(x: Shape, weight: Shape) -> bool:
+    """Whether a kernel can move over an input: as many dimensions, or one fewer without a batch; no side is nothing."""
+    return len(weight) > 2 and len(x) in (len(weight), len(weight) - 1) and 0 not in weight
 
 
 def _batched(x: Shape, weight: Shape) -> tuple[int, Shape]:
@@ -74,9 +83,9 @@ def _channels(x: Shape, weight: Shape, transposed: bool) -> tuple[int, int, int]
     """Channels in and out, and groups, which the shapes themselves say."""
     inputs = x[0] if len(x) == len(weight) - 1 else x[1]
     if transposed:
-        groups = 1 if weight[0] == 0 else max(inputs // weight[0], 1)
+        groups = max(inputs // weight[0], 1)
         return inputs, weight[1] * groups, groups
-    return inputs, weight[0], max(inputs // max(weight[1], 1), 1)
+    return inputs, weight[0], max(inputs // weight[1], 1)
 
 
 def _output(call: Call, places: Places, spatial: Shape, weight: Shape) -> Shape | None:
@@ -90,7 +99,10 @@ def _output(call: Call, places: Places, spatial: Shape, weight: Shape) -> Shape 
         padding = (0,)
     if stride is None or padding is None or dilation is None:
         return None if call.output is None else call.output[2:]
-    steps = zip(spatial, window, _wide(stride, window), _wide(padding, window), _wide(dilation, window), strict=True)
+    sides = [_wide(values, window) for values in (stride, padding, dilation)]
+    if any(len(side) != len(window) for side in sides) or 0 in sides[0]:
+        return (-1,)  # nothing that a convolution was given
+    steps = zip(spatial, window, *sides, strict=True)
     return tuple((size + 2 * pad - spread * (k - 1) - 1) // step + 1 for size, k, step, pad, spread in steps)
 
 
@@ -137,6 +149,8 @@ def _gradients(call: Call, grad: int, x: int, weight: int, count: int, transpose
     out, given, kernel = call.shape(grad), call.shape(x), call.shape(weight)
     if out is None or given is None or kernel is None:
         return unknown(NO_SHAPES)
+    if not _conforming(given, kernel) or len(out) != len(given):
+        return misfit(call)
     batch, spatial = _batched(given if transposed else out, kernel)
     form = operators.conv_backward_flops
     channels = _channels(given, kernel, transposed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from suanli.explain.ops.call import NO_SHAPES, Call, Cost, unknown
+from suanli.explain.ops.call import NO_SHAPES, Call, Cost, misfit, unknown
 from suanli.explain.ops.products import grouped, product
 from suanli.formulas import counting
 
@@ -93,7 +93,7 @@ def custom_grouped(call: Call) -> Cost:
     elif inner_first:
         outer = b[2]  # both sides fit only where the matrix is square, and then it does not matter
     else:
-        return unknown(f"{call.name}: shapes that do not multiply")
+        return misfit(call)
     flops = counting.linear_flops(a[0], a[1], outer)
     return Cost(flops, counting.linear_flops.__name__, (call.type(0), call.type(1)))
 
@@ -104,10 +104,12 @@ def te_gemm(call: Call) -> Cost:
     turned_a, turned_b = call.flag(4), call.flag(9)
     if a is None or b is None or turned_a is None or turned_b is None:
         return unknown(NO_SHAPES)
+    if (len(a), len(b)) != (2, 2):
+        return misfit(call)
     rows, inner = (a[0], a[1]) if turned_a else (a[1], a[0])
     columns, other = (b[1], b[0]) if turned_b else (b[0], b[1])
     if inner != other:
-        return unknown(f"{call.name}: shapes that do not multiply")
+        return misfit(call)
     flops = counting.linear_flops(rows, inner, columns)
     return Cost(flops, counting.linear_flops.__name__, (call.type(0), call.type(5)))
 

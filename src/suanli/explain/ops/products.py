@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from suanli.explain.ops.call import NO_SHAPES, Call, Cost, Shape, unknown
+from suanli.explain.ops.call import NO_SHAPES, Call, Cost, Shape, misfit, unknown
 from suanli.explain.ops.dtypes import PACKED
 from suanli.formulas import counting, operators
 
@@ -18,7 +18,7 @@ def product(call: Call, left: int, right: int, *, transposed: bool = False, inne
         return unknown(NO_SHAPES)
     outer = _outer(a, b, transposed)
     if outer is None:
-        return unknown(f"{call.name}: shapes that do not multiply")
+        return misfit(call)
     operands = (call.type(left), call.type(right))
     form = operators.complex_linear_flops if _COMPLEX in operands[0] else counting.linear_flops
     packed = PACKED.get(operands[0], 1) * inner_scale
@@ -75,6 +75,8 @@ def grouped(call: Call) -> Cost:
         return unknown(NO_SHAPES)
     name, operands = counting.linear_flops.__name__, (call.type(0), call.type(1))
     packed = PACKED.get(operands[0], 1)
+    if min(len(a), len(b)) < 2:
+        return misfit(call)
     if len(a) == 2 and len(b) == 3:
         return Cost(counting.linear_flops(a[0], a[1] * packed, b[-1]), name, operands)
     if len(a) == 3 and len(b) == 2:

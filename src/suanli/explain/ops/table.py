@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from suanli.explain.ops import attention, convolutions, custom, products, triton
-from suanli.explain.ops.call import Call, Cost
+from suanli.explain.ops.call import MOST_FLOPS, Call, Cost, misfit
 
 Rule = Callable[[Call], Cost]
 
@@ -52,4 +52,7 @@ def rule_of(name: str) -> Rule | None:
 def cost_of(call: Call) -> Cost | None:
     """What a call costs; None for an operator that multiplies nothing we know of."""
     rule = rule_of(call.name)
-    return None if rule is None else rule(call)
+    if rule is None:
+        return None
+    found = rule(call)
+    return found if found.flops is None or found.flops < MOST_FLOPS else misfit(call)
