@@ -32,7 +32,7 @@ def table(rows: Rows, names: dict[str, int], kinds: Mapping[str, int], defaults:
 
 
 def build(work: Rows = (), host: Rows = (), **fields: Any) -> Trace:
-    """A trace of rows of work and host as dicts with start_ns, end_ns, name, kind …; `launch` is a row of host as given."""
+    """A trace of rows of work and host as dicts with start_ns, end_ns, name, kind …; `launch` is a row of `host`."""
     names: dict[str, int] = {}
     basic = {"start_ns": 0, "end_ns": 0, "name": "kernel"}
     columns = table(work, names, KINDS, basic | {"device": 0, "stream": 7, "kind": "kernel"})

@@ -13,9 +13,9 @@ from suanli.nouns.trace import CollectiveCall, OpDetail, Trace
 
 MATMUL = (
     "ampere_sgemm_128x64_nn",
-    "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas",
-    "sm80_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x32_stage4_warpsize2x2x1_g1_tensor16x8x16_execute_kernel__5x_cudnn",
-    "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_32x6_tn_align4>(cutlass_80_tensorop_s1688gemm_64x64_32x6_tn_align4::Params)",
+    "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_execute_segment_k_off_kernel__5x_cublas",
+    "sm80_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x32_execute_kernel__5x_cudnn",
+    "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_32x6_tn_align4>(Params)",
     "nvjet_tst_192x192_64x4_2x1_v_bz_coopB_bias_TNN",
     "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT320x224x64_MI16x16x1_SN",
     "volta_scudnn_128x64_relu_interior_nn_v1",
@@ -28,7 +28,7 @@ MATMUL = (
     "miopenSp3AsmConv_v30_3_1_gfx9_fp32_f2x3_stride1",
     "_ZN2ck16tensor_operation6device37kernel_batched_gemm_xdlops_bwd_weightINS_47GridwiseGemm_bk0mk1E",
     "_ZN7ck_tile6kentryILi2ENS_38FmhaBatchPrefillWithPagedKVCacheKernelINS_40Block",
-    "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 2, 2, false>(int)",  # a product with a vector
+    "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 2, 2>(int)",  # a product with a vector
     "void gemmk1_kernel<float, 256, 5, false, false, false, false>(int)",
     "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float>(int)",
     "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>, true>(flash::Flash_fwd_params)",
@@ -47,7 +47,7 @@ MATMUL = (
     "volta_gcgemm_32x32_nt",
 )
 COMPUTE = (
-    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >()",
     "void cudnn::cnn::im2col4d_kernel<float, long>(cudnn::cnn::im2col4d_params, cudnnConvolutionStruct)",
     "void at::native::im2col_kernel<float>(long, float const*)",
     "Im2d2Col_v2",

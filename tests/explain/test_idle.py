@@ -20,7 +20,8 @@ def split(trace: Trace, borders: tuple[int, ...] = ()) -> dict[str, int]:
     """Nanoseconds of all gaps by part, those of no time left out."""
     work = trace.work
     pieces = Pieces(np.arange(len(work)), work.start_ns, work.end_ns, np.zeros(len(work), dtype=np.int64))
-    found = idle.split_ns(idle.gaps_of(pieces, work, trace.host), idle.waits(trace), np.array(borders, dtype=np.int64))
+    at = np.array(borders, dtype=np.int64)
+    found = idle.split_ns(idle.gaps_of(pieces, work, trace.host, at), idle.waits(trace), at)
     assert set(found) == set(PARTS)
     return {part: int(ns.sum()) for part, ns in found.items() if ns.sum()}
 

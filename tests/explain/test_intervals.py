@@ -31,7 +31,7 @@ def test_gaps_are_what_the_union_leaves_between_first_and_last(rows: list[tuple[
     start, end = arrays(rows)
     instants = {instant for first, length in rows for instant in range(first, first + length)}
     free = {t for pair in zip(*gaps(start, end), strict=True) for t in range(*pair)}
-    span = range(min(instants), max(instants)) if instants else range(0)
+    span = range(min(start, default=0), max(end, default=0))  # empty ones mark a first or last instant too
     assert free == set(span) - instants
 
 

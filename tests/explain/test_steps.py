@@ -50,7 +50,7 @@ def test_a_mark_that_repeats_around_the_work_is_a_step(make: Make) -> None:
     inner = [mark("forward", 100 * k, 100 * k + 50) for k in range(4)]
     found = steps(make(work, [*host, *marks, *inner]))
     assert found.names == ("step 17", "step 18", "step 19", "step 20")
-    assert found.how == "marks named step N"
+    assert found.how == "marks named step N°"
 
 
 def test_marks_that_hold_little_of_the_work_are_no_steps(make: Make) -> None:
@@ -65,10 +65,26 @@ def test_marks_of_collectives_are_no_steps(make: Make) -> None:
     assert len(steps(make(work, [*host, *marks]))) == 0
 
 
+def test_of_xlas_own_marks_only_numbered_ones_are_steps(make: Make) -> None:
+    work, host = launched([10, 110, 210])
+    calls = [mark("PJRT_LoadedExecutable_Execute", 100 * k, 100 * k + 90) for k in range(3)]
+    assert len(steps(make(work, [*host, *calls], format="xplane"))) == 0
+    trains = [mark(f"train {k}", 100 * k, 100 * k + 90) for k in range(3)]
+    assert steps(make(work, [*host, *calls, *trains], format="xplane")).names == ("train 0", "train 1", "train 2")
+
+
 def test_marks_inside_each_other_are_no_steps(make: Make) -> None:
     work, host = launched([10, 110, 210])
     marks = [mark("block", 0, 400), mark("block", 5, 300), mark("block", 9, 250)]
     assert len(steps(make(work, [*host, *marks]))) == 0
+
+
+def test_of_processes_that_mark_at_the_same_time_one_stands_for_all(make: Make) -> None:
+    work, host = launched([10, 110, 210])
+    marks = [mark(f"step {k}", 100 * k, 100 * k + 90) for k in range(3)]
+    others = [mark(f"step {k}", 100 * k + 7, 100 * k + 95, thread=1) for k in range(2)]
+    found = steps(make(work, [*host, *marks, *others]))
+    assert found.start.tolist() == [0, 100, 200]
 
 
 def test_from_one_optimizer_step_to_the_next(make: Make) -> None:

@@ -37,7 +37,7 @@ def test_every_instant_has_the_owner_of_a_sweep_by_hand(rows: list[Row]) -> None
 
 @given(ROWS, st.lists(st.integers(0, 70), min_size=2, max_size=6))
 def test_cutting_moves_no_time_and_puts_each_piece_into_its_period(rows: list[Row], borders: list[int]) -> None:
-    start, end, rank = columns(rows)
+    start, end, _ = columns(rows)
     border = np.array(sorted(borders), dtype=np.int64)
     pieces = cut(np.arange(len(start)), start, end, border)
     lengths = np.bincount(pieces.row, weights=pieces.end - pieces.start, minlength=len(start))

@@ -71,3 +71,10 @@ def test_one_more_row_never_makes_the_device_less_busy(
     rows: list[tuple[int, int, int]], more: tuple[int, int, int]
 ) -> None:
     assert of([*rows, more]).busy_s >= of(rows).busy_s
+
+
+def test_a_copy_that_a_collective_makes_is_communication_alone() -> None:
+    zeros = np.zeros(1, dtype=np.int64)
+    pieces = Pieces(zeros, zeros, zeros + 10, zeros)
+    (found,) = usages(pieces, np.array([COMM]), np.array([False]), np.array([10]))
+    assert (found.communication_s, found.copies_s) == (seconds(10), 0.0)

@@ -49,7 +49,8 @@ class Clues:
 def advise(found: Explained, clues: Clues) -> tuple[Advice, ...]:
     """The levers that return half a percent or more, the most first; those that only better the figures last."""
     ways: tuple[Callable[[Explained, Clues], Iterator[Advice]], ...] = (
-        _communication, _host, _sync, _data, _copies, _other_kernels, _products, _dtype, _waves, _recompute, _record,
+        _communication, _host, _waiting, _sync, _data, _copies, _other_kernels, _products, _dtype, _waves, _recompute,
+        _record,
     )  # fmt: skip
     levers = [lever for way in ways for lever in way(found, clues)] if found.peak_s else []
     kept = [each for each in levers if each.fraction is None or each.fraction >= LEAST_FRACTION]
@@ -89,6 +90,19 @@ def _host(found: Explained, clues: Clues) -> Iterator[Advice]:
     )
     seconds = _entry(found, idle.HOST)
     yield from _lever(found, "fewer launches: CUDA graphs, torch.compile, fused optimizers", seconds, evidence)
+
+
+def _waiting(found: Explained, clues: Clues) -> Iterator[Advice]:
+    """Work that was launched in time and could not start."""
+    longest, name = 0, ""
+    for lane in clues.lanes:
+        waited = lane.idle_ns[idle.QUEUED]
+        if len(waited) and waited.max() > longest:
+            longest = int(waited.max())
+            name = clues.trace.names[int(clues.trace.work.name[lane.gaps.row[int(waited.argmax())]])]
+    evidence = f"the longest wait, {longest / (MICRO * GIGA):.1f} µs, is before {_short(name)}"
+    lever = "let launched work start: events between streams, other ranks, order in the graph"
+    yield from _lever(found, lever, _entry(found, idle.QUEUED), evidence)
 
 
 def _sync(found: Explained, clues: Clues) -> Iterator[Advice]:

@@ -39,17 +39,15 @@ def _by_name(trace: Trace) -> Array:
     """The class by kernel name, or by category where XLA gives one."""
     work = trace.work
     table = np.full(len(trace.names), WorkClass.COMPUTE, dtype=np.uint8)
-    for place in np.unique(work.name):
+    for place in np.flatnonzero(np.bincount(work.name)):
         table[place] = class_of_name(trace.names[place])
     found = table[work.name] if len(work) else np.zeros(0, dtype=np.uint8)
-    said = [i for i, detail in enumerate(trace.details) if detail.hlo is not None]
-    rows = np.flatnonzero(np.isin(work.detail, said)) if said else ()
-    pairs: dict[tuple[int, int], WorkClass] = {}
-    for row in rows:
-        key = int(work.detail[row]), int(work.name[row])
-        if key not in pairs:
-            pairs[key] = class_of_instruction(trace.names[key[1]], trace.details[key[0]])
-        found[row] = pairs[key]
+    said = np.array([detail.hlo is not None for detail in trace.details] + [False], dtype=bool)
+    rows = np.flatnonzero(_look(said, work.detail))
+    # one look for each pair of a name and what is said of it
+    pairs, where = np.unique(np.stack([work.name[rows], work.detail[rows]]), axis=1, return_inverse=True)
+    classes = [class_of_instruction(trace.names[name], trace.details[detail]) for name, detail in pairs.T]
+    found[rows] = np.array(classes, dtype=np.uint8)[where.reshape(-1)]
     return found
 
 

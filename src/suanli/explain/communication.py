@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,7 +29,7 @@ _NAMES: tuple[tuple[str, str], ...] = (
     (r"all_?reduce|cross_device_reduce|multimem_one|(one|two)_?shot", ALL_REDUCE),
     (r"all_?gather", ALL_GATHER),
     (r"all_?to_?all|alltoallv?", ALL_TO_ALL),
-    (r"send|recv|receive|p2p|collective-?permute", P2P),
+    (r"send|recv|receive|p2p|collective_permute", P2P),
     (r"broadcast", BROADCAST),
     (r"dispatch|notify", "dispatch"),
     (r"combine", "combine"),
@@ -64,6 +65,16 @@ class _Call:
     bytes: int | None
 
 
+@dataclass(frozen=True, eq=False)
+class _Spans:
+    """Of the calls of one row, ns each: duration, what no earlier communication has, what of it is exposed."""
+
+    length: Array
+    alone: Array
+    exposed: Array
+
+
+@lru_cache(maxsize=65536)
 def collective_of(text: str) -> str:
     """The collective that a name of a call or kernel means, in one spelling; the name where none is known."""
     plain = text.lower().replace("-", "_")
@@ -87,8 +98,12 @@ def tensor_bytes(call: CollectiveCall, collective: str) -> int | None:
     return elements * size
 
 
-def collectives(trace: Trace, work_class: Array, pieces: Pieces, device: int) -> tuple[CollectiveRow, ...]:
-    """Rows of one device, the longest exposed first. `pieces` are its whole rows."""
+def collectives(
+    trace: Trace, work_class: Array, pieces: Pieces, device: int, link_bytes_per_s: float | None = None
+) -> tuple[CollectiveRow, ...]:
+    """Rows of one device, the longest exposed first. `pieces` are its whole rows; the link is that of one device in
+    its node, both directions together.
+    """
     chosen = work_class[pieces.row] == WorkClass.COMMUNICATION
     if not chosen.any():
         return ()
@@ -103,9 +118,10 @@ def collectives(trace: Trace, work_class: Array, pieces: Pieces, device: int) ->
         groups.setdefault((call.collective, call.group, call.size), []).append(int(place))
         sizes[int(place)] = call.bytes
     made = [
-        _row(device, key, [sizes[p] for p in places], (end - start)[places], alone[places], exposed[places])
+        _row(device, key, [sizes[place] for place in places],
+             _Spans(end[places] - start[places], alone[places], exposed[places]), link_bytes_per_s)
         for key, places in groups.items()
-    ]
+    ]  # fmt: skip
     return tuple(sorted(made, key=lambda row: (-row.exposed_s, -row.total_s, row.collective, row.group or "")))
 
 
@@ -125,11 +141,11 @@ def _call(trace: Trace, row: int) -> _Call:
 
 
 def _row(
-    device: int, key: tuple[str, str | None, int | None], sizes: list[int | None], length: Array, alone: Array,
-    exposed: Array,
+    device: int, key: tuple[str, str | None, int | None], sizes: list[int | None], spans: _Spans,
+    link_bytes_per_s: float | None,
 ) -> CollectiveRow:  # fmt: skip
     collective, group, ranks = key
-    total = seconds(int(length.sum()))
+    total = seconds(int(spans.length.sum()))
     said = [each for each in sizes if each is not None]
     size = sum(said) if len(said) == len(sizes) else None
     algbw, busbw, reasons = _rates(collective, ranks, size, total)
@@ -140,12 +156,13 @@ def _row(
         group_size=ranks,
         count=len(sizes),
         total_s=total,
-        union_s=seconds(int(alone.sum())),
-        overlapped_s=seconds(int(alone.sum() - exposed.sum())),
-        exposed_s=seconds(int(exposed.sum())),
+        union_s=seconds(int(spans.alone.sum())),
+        overlapped_s=seconds(int(spans.alone.sum() - spans.exposed.sum())),
+        exposed_s=seconds(int(spans.exposed.sum())),
         bytes=size,
         algbw_bytes_per_s=algbw,
         busbw_bytes_per_s=busbw,
+        above_link=busbw > link_bytes_per_s / 2 if busbw is not None and link_bytes_per_s else None,
         formula=_FORMULAS.get(collective, _PLAIN),
         reasons=reasons,
     )

@@ -20,6 +20,7 @@ class DeviceFacts:
     device: Device | None = None
     peaks_flop_per_s: Mapping[str, float] = field(default_factory=dict)
     memory_bytes_per_s: float | None = None
+    link_bytes_per_s: float | None = None
     reason: str | None = None
 
 
@@ -53,5 +54,6 @@ def _from_catalogue(device: Device) -> DeviceFacts:
         device=device,
         peaks_flop_per_s=peaks,
         memory_bytes_per_s=None if rate is None else float(rate),
+        link_bytes_per_s=None if device.link_bytes_per_s is None else float(device.link_bytes_per_s),
         reason=None if peaks else f"the catalogue has no sourced peak of {device.short_id}",
     )

@@ -31,8 +31,8 @@ def _clipped(clipped: Clipped) -> TraceFault | None:
     return TraceFault(
         code="impossible-duration",
         count=clipped.rows,
-        message=f"{clipped.rows} pieces of work run more than {LONGEST_OVERLAP_US} µs into the next on their stream, which "
-        f"cannot be: {seconds(clipped.cut_ns) / MILLI:.3f} ms were cut off, up to the next start",
+        message=f"{clipped.rows} pieces of work run more than {LONGEST_OVERLAP_US} µs into the next on their stream, "
+        f"which cannot be: {seconds(clipped.cut_ns) / MILLI:.3f} ms were cut off, up to the next start",
     )
 
 

@@ -55,7 +55,9 @@ def _replay(trace: Trace, rows: Array, device: int, graph: int) -> GraphReplay:
 def incomplete(trace: Trace) -> TraceFault | None:
     """The warning for graphs that were launched and whose kernels the file lacks; None where all have theirs."""
     launched = graph_launches(trace)
-    empty = len(launched) - len(np.intersect1d(launched, trace.work.launch))
+    used = np.zeros(len(trace.host) + 1, dtype=bool)
+    used[trace.work.launch] = True  # the last place takes work without a launch
+    empty = int((~used[launched]).sum())
     if not empty:
         return None
     kernels = int(replayed(trace).sum())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from suanli.explain.intervals import Array, Cover, gaps
-from suanli.explain.sweep import Pieces
+from suanli.explain.sweep import Pieces, cut
 from suanli.nouns.trace import DeviceWork, Host, HostKind, Trace
 
 HOST, SYNC, DATA = "idle: host-bound", "idle: synchronisation", "idle: waiting for data"
@@ -55,7 +55,7 @@ def waits(trace: Trace) -> dict[int, Waits]:
 def _named(trace: Trace, pattern: re.Pattern[str]) -> Array:
     """bool [M]: host spans whose name fits, each distinct name looked at once."""
     table = np.zeros(len(trace.names), dtype=bool)
-    for place in np.unique(trace.host.name):
+    for place in np.flatnonzero(np.bincount(trace.host.name)):
         table[place] = pattern.search(trace.names[place]) is not None
     return table[trace.host.name] if len(trace.host) else np.zeros(0, dtype=bool)
 
@@ -75,9 +75,11 @@ class Gaps:
     thread: Array  # of the launch; -1: not in the file
 
 
-def gaps_of(pieces: Pieces, work: DeviceWork, host: Host) -> Gaps:
-    """The gaps between the pieces of one device."""
+def gaps_of(pieces: Pieces, work: DeviceWork, host: Host, borders: Array) -> Gaps:
+    """The gaps between the pieces of one device, cut at borders (at work of no length, which fills no gap)."""
     start, end = gaps(pieces.start, pieces.end)
+    apart = cut(np.arange(len(start)), start, end, borders)
+    start, end = apart.start, apart.end
     first = np.searchsorted(pieces.start, end, side="left")
     count = np.searchsorted(pieces.start, end, side="right") - first
     row = pieces.row[first] if len(end) else np.zeros(0, dtype=np.int64)

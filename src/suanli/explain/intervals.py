@@ -30,9 +30,16 @@ def covered_ns(start_ns: Array, end_ns: Array) -> int:
 
 
 def gaps(start_ns: Array, end_ns: Array) -> tuple[Array, Array]:
-    """The intervals between the first start and the last end that nothing covers, in order."""
-    start_ns, end_ns = union(start_ns, end_ns)
-    return end_ns[:-1], start_ns[1:]
+    """The intervals between the first start and the last end that nothing covers, in order.
+
+    Empty intervals cover nothing, and yet may be the first or the last.
+    """
+    if not len(start_ns):
+        return start_ns, end_ns
+    starts, ends = union(start_ns, end_ns)
+    free_from, free_to = np.append(start_ns.min(), ends), np.append(starts, end_ns.max())
+    free = free_to > free_from
+    return free_from[free], free_to[free]
 
 
 class Cover:

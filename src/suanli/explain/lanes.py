@@ -57,7 +57,7 @@ def lane_of(trace: Trace, device: int, rows: Array, marks: Marks, waiting: dict[
     start, end = trace.work.start_ns[rows], trace.work.end_ns[rows]
     whole = Pieces(rows, start, end, np.zeros(len(rows), dtype=np.int64))
     steps, border, launched = _borders(trace, rows, marks)
-    gaps = gaps_of(whole, trace.work, trace.host)
+    gaps = gaps_of(whole, trace.work, trace.host, border)
     return Lane(
         device=device,
         pieces=whole,

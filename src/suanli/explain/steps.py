@@ -19,7 +19,8 @@ from suanli.nouns.trace import HostKind, Trace
 
 _PROFILER = re.compile(r"^ProfilerStep\s*#?\s*(\d+)$")
 _OPTIMIZER = re.compile(r"^Optimizer\.step#|optimizer_step|(?i:^(## )?optimizer( step)?( ##)?$)")
-_NUMBER = re.compile(r"\d+")
+_NUMBER, _NUMBERED = re.compile(r"\d+"), "N°"
+_XLA = ("xplane", "jax-json")
 _NO_STEP = re.compile(r"^(nccl|rccl|gloo|c10d|hccl|ncc_)\b|^Memcpy|^(cu|hip)[A-Z]")
 SHORTEST_PERIOD = 5  # kernels: a loop around fewer is no step of a model
 LEAST_COVER = 0.5  # of device work that repeating marks must have launched to be steps
@@ -80,32 +81,43 @@ def find_steps(trace: Trace, work_class: Array) -> Marks:
 
 def _by_profiler(trace: Trace) -> Marks | None:
     """ProfilerStep#N of torch.profiler's schedule."""
-    rows, labels = _rows(trace, _PROFILER)
-    return _marks(trace, rows, labels, "ProfilerStep marks") if len(rows) else None
+    rows = _rows(trace, _PROFILER)
+    return _marks(trace, rows, "ProfilerStep marks") if len(rows) else None
 
 
 def _by_run(trace: Trace) -> Marks | None:
     """JAX: runs of the module that takes most time, where the file numbers them."""
-    work = trace.work
     keys = [(detail.hlo or {}).get("run_id") for detail in trace.details]
     if not any(key is not None for key in keys):
         return None
     modules = [str((detail.hlo or {}).get("module")) for detail in trace.details]
+    starts, ends = _spans_of_details(trace)
     spans: dict[tuple[str, str], list[int]] = {}
-    for row in np.flatnonzero(work.detail >= 0):
-        place = int(work.detail[row])
-        if keys[place] is not None:
-            span = spans.setdefault((modules[place], str(keys[place])), [int(work.start_ns[row]), 0])
-            span[1] = max(span[1], int(work.end_ns[row]))
+    for place, key in enumerate(keys):
+        if key is not None and ends[place] > starts[place]:
+            span = spans.setdefault((modules[place], str(key)), [int(starts[place]), int(ends[place])])
+            span[:] = min(span[0], int(starts[place])), max(span[1], int(ends[place]))
+    if not spans:
+        return None
     time: dict[str, int] = {}
-    for (module, _), (start, end) in spans.items():
-        time[module] = time.get(module, 0) + end - start
+    for (module, _), (first, last) in spans.items():
+        time[module] = time.get(module, 0) + last - first
     main = max(time, key=lambda module: time[module])
-    spans_of = sorted((start, end, run) for (module, run), (start, end) in spans.items() if module == main)
+    spans_of = sorted((first, last, run) for (module, run), (first, last) in spans.items() if module == main)
     if len(spans_of) < 2 or any(after[0] < before[1] for before, after in itertools.pairwise(spans_of)):
         return None
-    starts, ends = (np.array([each[k] for each in spans_of], dtype=np.int64) for k in (0, 1))
-    return Marks(tuple(f"run {run}" for *_, run in spans_of), starts, ends, f"runs of {main}", on_device=True)
+    begin, end = (np.array([each[k] for each in spans_of], dtype=np.int64) for k in (0, 1))
+    return Marks(tuple(f"run {run}" for *_, run in spans_of), begin, end, f"runs of {main}", on_device=True)
+
+
+def _spans_of_details(trace: Trace) -> tuple[Array, Array]:
+    """First start and last end of the work of each detail."""
+    work, count = trace.work, len(trace.details)
+    starts, ends = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    rows = work.detail >= 0
+    np.minimum.at(starts, work.detail[rows], work.start_ns[rows])
+    np.maximum.at(ends, work.detail[rows], work.end_ns[rows])
+    return starts, ends
 
 
 def _by_repeats(trace: Trace) -> Marks | None:
@@ -113,7 +125,7 @@ def _by_repeats(trace: Trace) -> Marks | None:
     best: tuple[float, int, Marks] | None = None
     times = launch_times(trace)
     for label, rows in _repeating(trace).items():
-        marks = _marks(trace, rows, tuple(trace.names[i] for i in trace.host.name[rows]), f"marks named {label}")
+        marks = _marks(trace, rows, f"marks named {label}")
         if marks is None or len(marks) < FEWEST:
             continue
         covered = float((marks.of(times) >= 0).mean())
@@ -125,7 +137,7 @@ def _by_repeats(trace: Trace) -> Marks | None:
 
 def _by_optimizer(trace: Trace) -> Marks | None:
     """From the end of one optimizer step to the end of the next; the first from the first work."""
-    rows, _ = _rows(trace, _OPTIMIZER)
+    rows = _rows(trace, _OPTIMIZER)
     if len(rows) < 2:
         return None
     ends = np.unique(trace.host.end_ns[rows])
@@ -158,31 +170,35 @@ def _by_period(trace: Trace, work_class: Array) -> Marks | None:
     return Marks(tuple(f"period {k + 1}" for k in range(len(start))), start, end, how, on_device=True)
 
 
-def _rows(trace: Trace, pattern: re.Pattern[str]) -> tuple[Array, tuple[str, ...]]:
-    """Marks of the host whose name fits."""
+def _rows(trace: Trace, pattern: re.Pattern[str]) -> Array:
+    """Marks of the host whose name fits; torch before 1.10 had them among its operators."""
     places = [place for place, name in enumerate(trace.names) if pattern.search(name)]
-    rows = np.flatnonzero((trace.host.kind == HostKind.MARK) & np.isin(trace.host.name, places))
-    return rows, tuple(trace.names[place] for place in trace.host.name[rows])
+    return np.flatnonzero((trace.host.kind != HostKind.RUNTIME) & np.isin(trace.host.name, places))
 
 
 def _repeating(trace: Trace) -> dict[str, Array]:
     """Marks by name without its numbers, those that come three times or more."""
     host = trace.host
     rows = np.flatnonzero(host.kind == HostKind.MARK)
-    labels = {int(p): _NUMBER.sub("N", trace.names[p]) for p in np.unique(host.name[rows])}
+    labels = {int(p): _NUMBER.sub(_NUMBERED, trace.names[p]) for p in np.unique(host.name[rows])}
     groups: dict[str, list[Array]] = {}
     for place, label in labels.items():
-        if not _NO_STEP.search(label):
+        # XLA traces its own runtime as marks, call by call: there a step has a number
+        if not _NO_STEP.search(label) and (_NUMBERED in label or trace.format not in _XLA):
             groups.setdefault(label, []).append(rows[host.name[rows] == place])
     joined = {label: np.concatenate(parts) for label, parts in groups.items()}
     return {label: each for label, each in joined.items() if len(each) >= FEWEST}
 
 
-def _marks(trace: Trace, rows: Array, labels: tuple[str, ...], how: str) -> Marks | None:
-    """Marks in order of time; None where they overlap (several threads, or one inside another)."""
-    start, end = trace.host.start_ns[rows], trace.host.end_ns[rows]
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    if (start[1:] < end[:-1]).any():
-        return None
-    return Marks(tuple(labels[k] for k in order), start, end, how)
+def _marks(trace: Trace, rows: Array, how: str) -> Marks | None:
+    """Marks in order of time. Of threads that mark at the same time (several processes in one file) the one with most
+    marks stands for all; None where marks of one thread overlap.
+    """
+    host = trace.host
+    threads, counts = np.unique(host.thread[rows], return_counts=True)
+    for chosen in (rows, rows[host.thread[rows] == threads[counts.argmax()]] if len(threads) else rows):
+        ordered = chosen[np.argsort(host.start_ns[chosen], kind="stable")]
+        start, end = host.start_ns[ordered], host.end_ns[ordered]
+        if not (start[1:] < end[:-1]).any():
+            return Marks(tuple(trace.names[place] for place in host.name[ordered]), start, end, how)
+    return None

@@ -51,7 +51,7 @@ def owned_ns(start: Array, end: Array, rank: Array) -> Array:
     """
     owned = np.zeros(len(start), dtype=np.int64)
     above = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    for each in np.unique(rank[rank >= 0]):
+    for each in np.flatnonzero(np.bincount(rank[rank >= 0].astype(np.int64))):
         rows = np.flatnonzero(rank == each)
         first, last = _new_parts(start[rows], end[rows])
         owned[rows] = last - first - Cover(*above).between(first, last)

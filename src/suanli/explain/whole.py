@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +26,9 @@ from suanli.nouns.attribution import Attribution, WorkClass
 from suanli.nouns.explained import DeviceAccount, Explained, Step, Usage
 from suanli.nouns.hardware import Device
 from suanli.nouns.trace import Trace, TraceDevice, WorkKind
+from suanli.units import MILLI
+
+Attribute = Callable[[Trace, Array], Attribution]  # of a trace and the class of each row
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,16 +43,18 @@ class _Ready:
     clipped: Clipped
 
 
-def explain_trace(trace: Trace, attribution: Attribution | None = None, gpu: Device | None = None) -> Explained:
-    """Where the time of a trace went. Without an attribution no matmul time is split; `gpu` stands above the names in
-    the file. A trace without device work gives an answer without devices, with the warning.
+def explain_trace(trace: Trace, attribute: Attribute | None = None, gpu: Device | None = None) -> Explained:
+    """Where the time of a trace went. `attribute` gives FLOPs to the work of a trace whose impossible durations are cut
+    and whose classes are found; without it no matmul time is split. `gpu` stands above the names in the file.
+    A trace without device work gives an answer without devices, with the warning.
     """
     clipped = clip(trace.work)
     trace = replace(trace, work=replace(trace.work, end_ns=clipped.end_ns))
-    work_class = classify(trace) if attribution is None else attribution.work_class
-    ready = _Ready(
-        trace, work_class, attribution, find_steps(trace, work_class), trace.work.kind == WorkKind.KERNEL, clipped
-    )
+    work_class = classify(trace)
+    attribution = attribute(trace, work_class) if attribute is not None else None
+    work_class = work_class if attribution is None else attribution.work_class
+    kernel, marks = trace.work.kind == WorkKind.KERNEL, find_steps(trace, work_class)
+    ready = _Ready(trace, work_class, attribution, marks, kernel, clipped)
     lanes = _lanes(ready)
     facts = {lane.device: facts_of(_described(trace, lane.device), gpu) for lane in lanes}
     return _explained(ready, lanes, facts)
@@ -90,7 +96,9 @@ def _explained(ready: _Ready, lanes: list[Lane], facts: dict[int, DeviceFacts]) 
             facts[lane.device].peaks_flop_per_s, lane.device,
         )),
         collectives=tuple(
-            row for lane in lanes for row in collectives(trace, ready.work_class, lane.pieces, lane.device)
+            row for lane in lanes for row in collectives(
+                trace, ready.work_class, lane.pieces, lane.device, facts[lane.device].link_bytes_per_s
+            )
         ),
         graphs=graphs(trace),
         advice=(),
@@ -120,7 +128,7 @@ def _device(ready: _Ready, lane: Lane, ideal: Ideal, facts: DeviceFacts) -> Devi
         start_ns=int(lane.pieces.start.min()),
         end_ns=int(lane.pieces.end.max()),
         usage=_usages(ready, lane, np.array([lane.window_ns]))[0],
-        account=account_of(entries, seconds(lane.window_ns), _reasons(ideal)),
+        account=account_of(entries, seconds(lane.window_ns), _reasons(ready, ideal)),
         matmul_s=matmul_s,
         attributed_s=attributed_s,
         attributed_fraction=attributed_s / matmul_s if matmul_s else None,
@@ -130,8 +138,12 @@ def _device(ready: _Ready, lane: Lane, ideal: Ideal, facts: DeviceFacts) -> Devi
     )
 
 
-def _reasons(ideal: Ideal) -> dict[str, str]:
-    default = {UNATTRIBUTED: "no formula, no shapes or no launch in the file for these kernels"}
+def _reasons(ready: _Ready, ideal: Ideal) -> dict[str, str]:
+    """Why an entry is not split further; of what is not attributed the attribution's own reasons, longest first."""
+    said = ready.attribution.reasons if ready.attribution is not None else {}
+    longest = sorted(said.items(), key=lambda each: -each[1])
+    why = "; ".join(f"{reason} ({spent / MILLI:.3f} ms)" for reason, spent in longest)
+    default = {UNATTRIBUTED: why or "no formula, no shapes or no launch in the file for these kernels"}
     return default | dict(ideal.reasons)
 
 
@@ -164,7 +176,9 @@ def _steps(ready: _Ready, lane: Lane, ideal: Ideal) -> list[Step]:
             end_ns=int(lane.border[k + 1]),
             seconds=seconds(int(lengths[k])),
             work=int(lane.launched[k]),
-            account=account_of({e: each[k] for e, each in entries.items()}, seconds(int(lengths[k])), _reasons(ideal)),
+            account=account_of(
+                {e: each[k] for e, each in entries.items()}, seconds(int(lengths[k])), _reasons(ready, ideal)
+            ),
             usage=used[k],
         )
         for k in range(count)

@@ -110,6 +110,10 @@ class CollectiveRow:
     bytes: int | None = _doc("B", "whole tensors of all calls; None: not said for all of them")
     algbw_bytes_per_s: float | None = _doc("B/s", "bytes over total_s; None with a reason")
     busbw_bytes_per_s: float | None = _doc("B/s", "what each rank sends over total_s; None with a reason")
+    above_link: bool | None = _doc(
+        "",
+        "busbw is above one direction of the link in a node: reduced in the network, or other bytes moved; None: n/a",
+    )
     formula: str = _doc("", "of the two rates")
     reasons: Mapping[str, str] = _doc("", "why a rate is None", default_factory=dict)
 
