@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from suanli.units import KIBI, MEBI
 
@@ -15,7 +16,7 @@ _KEYS = rb"ph|name|cat|pid|tid|ts|dur|args|bp|s|id"
 BORDER = re.compile(rb"\}\s*,\s*(?=\{\s*\"(?:" + _KEYS + rb")\"\s*:)")
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
-_WINDOWS = (64 * KIBI, MEBI)
+_WINDOWS = (16 * KIBI, 256 * KIBI)
 MOST_HEADER = MOST_EVENT = 64 * MEBI
 
 
@@ -24,20 +25,24 @@ class NoEventsError(Exception):
 
 
 def event_texts(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """First what stands before the events, then texts of events with their commas; the last one runs to the end.
+    """First what stands before the events, then lists of events as JSON; the last text runs to the end of the content.
 
     Raises NoEventsError where the first 64 MiB hold no `traceEvents` and do not begin with a list.
     """
-    header, rest = _header(blocks)
+    header, first = _header(blocks)
     yield header
-    for block in blocks:
-        rest += block
-        border = last_border(rest)
-        if border is None and len(rest) <= MOST_EVENT:
+    rest = b""
+    for block in chain((first,), blocks):
+        border = last_border(block)
+        if border is None:
+            rest += block
+            if len(rest) > MOST_EVENT:
+                yield b"[%b]" % rest
+                rest = b""
             continue
-        yield rest[:border]
-        rest = b"" if border is None else rest[border:]
-    yield rest
+        yield b"".join((b"[", rest, memoryview(block)[: border[0]], b"]"))  # one copy of a megabyte, not three
+        rest = block[border[1] :]
+    yield b"[" + rest
 
 
 def _header(blocks: Iterator[bytes]) -> tuple[bytes, bytes]:
@@ -53,13 +58,14 @@ def _header(blocks: Iterator[bytes]) -> tuple[bytes, bytes]:
         found += block
 
 
-def last_border(text: bytes) -> int | None:
-    """Where the last event of `text` begins; None where there is no border."""
+def last_border(text: bytes) -> tuple[int, int] | None:
+    """Where the last event but one of `text` ends and the last begins; None where there is no border."""
     for window in (*_WINDOWS, len(text)):
-        start = max(0, len(text) - window)
-        found = [match.end() for match in BORDER.finditer(text, start)]
+        found = None
+        for found in BORDER.finditer(text, max(0, len(text) - window)):  # noqa: B007  the last one is wanted
+            pass
         if found:
-            return found[-1]
+            return found.start() + 1, found.end()
     return None
 
 

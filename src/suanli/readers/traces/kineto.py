@@ -10,7 +10,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from suanli.readers.traces.kineto_links import linked
 from suanli.readers.traces.kineto_meta import KinetoMeta
 from suanli.readers.traces.kineto_salvage import EventReader, lost_names
 from suanli.readers.traces.source import Progress, Source, refuse
-from suanli.units import GIGA
+from suanli.units import GIGA, HOUR
 
 _STEP = "ProfilerStep"
 _EPOCH_NS = 10**9 * GIGA  # September 2001: a clock that stands before it counts from something else
@@ -33,7 +33,7 @@ def read_kineto(path: str | os.PathLike[str], progress: Progress | None = None) 
     source = Source(path, progress)
     with _no_gc():
         header, reader, columns = _read(source)
-        return _trace(source, KinetoMeta(header, reader.tail), reader, columns)
+        return _trace(source, KinetoMeta(header, reader.state.tail), reader, columns)
 
 
 def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
@@ -48,10 +48,19 @@ def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
         refuse(source.path, "no_trace", "the file holds no list of traceEvents", hint=hint)
     held = next(texts)
     for text in texts:
-        columns.add(reader.read(held))
+        _take(reader, columns, held, last=False)
         held = text
-    columns.add(reader.read(held, last=True))
+    _take(reader, columns, held, last=True)
     return header, reader, columns
+
+
+def _take(reader: EventReader, columns: KinetoColumns, text: bytes, last: bool) -> None:
+    """The events of one text into the columns: once more with all they say, where they say more than was asked."""
+    before = replace(reader.state)
+    if not columns.add(reader.read(text, last)):
+        reader.decoder.become_full()
+        reader.state = before
+        columns.add(reader.read(text, last))
 
 
 @contextmanager
@@ -67,7 +76,8 @@ def _no_gc() -> Iterator[None]:
 
 
 def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: KinetoColumns) -> Trace:
-    work, host = columns.work(), columns.host()
+    work, host = _timed(columns.work(), columns), _timed(columns.host(), columns)
+    _check_any(source, reader, columns, len(work["start_ns"]) + len(host["start_ns"]))
     base = meta.base_ns or 0
     for table in (work, host):
         table["start_ns"], table["end_ns"] = table["start_ns"] + base, table["end_ns"] + base
@@ -78,12 +88,33 @@ def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: Kinet
     faults = _Faults(source, meta, reader, columns).all(rank, work)
     return Trace(
         path=source.path, format="kineto", producer=meta.producer, bytes_read=source.unpacked_bytes,
-        events=reader.events, devices=meta.devices(np.unique(pieces.device).tolist()),
+        events=reader.state.events, devices=meta.devices(np.unique(pieces.device).tolist()),
         names=tuple(columns.names.values_made), threads=tuple(columns.threads.values_made),
         copy_kinds=tuple(columns.copies.values_made), details=tuple(columns.details.ops.values_made),
         collectives=tuple(columns.details.calls.values_made), work=pieces, host=spans, rank=rank,
         world_size=meta.world_size, base_ns=base, groups=meta.groups, recorded=meta.recorded, faults=faults,
     )  # fmt: skip
+
+
+def _timed(table: dict[str, Array], columns: KinetoColumns) -> dict[str, Array]:
+    """The rows but those that begin at zero where the others do not: their time was never written."""
+    start = table["start_ns"]
+    if not len(start) or np.median(start) < HOUR * GIGA:
+        return table
+    columns.no_time += int((start == 0).sum())
+    return {name: values[start != 0] for name, values in table.items()}
+
+
+def _check_any(source: Source, reader: EventReader, columns: KinetoColumns, rows: int) -> None:
+    """Refuse a file whose events are all of another kind, or all broken."""
+    state = reader.state
+    if rows or not (state.uncategorised or columns.unknown or (state.lost_pieces and not state.events)):
+        return
+    if not state.events:
+        refuse(source.path, "broken_json", "no event of the trace can be read: its JSON is broken throughout")
+    got = f"categories {lost_names(columns.unknown)}" if columns.unknown else "events without a category"
+    message = f"none of the {state.events:,} events has a category of torch.profiler"
+    refuse(source.path, "no_known_events", message, got=got, expected="kernel, cpu_op, cuda_runtime and their kin")
 
 
 def _mark_steps(host: dict[str, Array], columns: KinetoColumns) -> None:
@@ -113,7 +144,7 @@ class _Faults:
         return (*self.source.faults, *self.meta.faults(), *mine)
 
     def _of_json(self) -> list[tuple[str, int, str]]:
-        reader, found = self.reader, []
+        reader, found = self.reader.state, []
         if reader.lost_pieces:
             what = f"{_pieces(reader.lost_pieces)} of broken JSON ({reader.lost_bytes:,} bytes) could not be read"
             found.append(("broken-json", reader.lost_pieces, what))
@@ -132,8 +163,8 @@ class _Faults:
             mine = f"{columns.negative_work:,} of a device"
             what = f"{columns.negative:,} events of negative duration are left out, {mine}"
             found.append(("negative-duration", columns.negative, what))
-        if self.reader.uncategorised:
-            count = self.reader.uncategorised
+        if self.reader.state.uncategorised:
+            count = self.reader.state.uncategorised
             found.append(("no-category", count, f"{count:,} events without a category are left out"))
         if columns.unknown:
             count = sum(columns.unknown.values())

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_details import Details, value_of
-from suanli.readers.traces.kineto_events import NONE, KinetoDecoder
+from suanli.readers.traces.kineto_events import NONE, KinetoDecoder, says_more
 from suanli.readers.traces.numbers import MISSING, nanoseconds, whole_numbers
 
 Array = npt.NDArray[Any]
@@ -33,18 +33,27 @@ class KinetoColumns:
         self._work: list[dict[str, Array]] = []
         self._host: list[dict[str, Array]] = []
 
-    def add(self, records: Sequence[Any]) -> None:
-        """Take what is kept of the records of one text."""
+    def add(self, records: Sequence[Any]) -> bool:
+        """Take what is kept of the records of one text; False, and nothing taken, where only full records hold all."""
         by_class: dict[type[Any], list[Any]] = {each: [] for each in self.decoder.classes}
         takes = {each: rows.append for each, rows in by_class.items()}
         for record in records:
             takes[record.__class__](record)
+        if not self.decoder.full and self._more(by_class):
+            return False
         self._take_work(by_class)
         self._take_host(by_class)
         for each, cat in self.decoder.unknown.items():
             spans = sum(record.ph == "X" for record in by_class[each])
             if spans:
                 self.unknown[cat] = self.unknown.get(cat, 0) + spans
+        return True
+
+    def _more(self, by_class: dict[type[Any], list[Any]]) -> bool:
+        work = [row.args for each in self.decoder.work for row in by_class[each]]
+        return says_more(work, ops=False) or any(
+            says_more([row.args for row in by_class[each]], ops=True) for each in self.decoder.ops
+        )
 
     def work(self) -> dict[str, Array]:
         """Columns of device work so far, in the order of the file; `external` beside those of DeviceWork."""
@@ -65,7 +74,7 @@ class KinetoColumns:
             "device": _or_else(whole_numbers([a.device for a in args]), lambda at: _number(rows[at].pid)),
             "stream": _or_else(whole_numbers([a.stream for a in args]), lambda at: _number(rows[at].tid)),
             "correlation": whole_numbers([a.correlation for a in args]),
-            "external": _first_of(args),
+            "external": _ids([a.external if a.external >= 0 else a.old_external for a in args]),
             "graph": whole_numbers([a.graph for a in args]),
             "graph_node": whole_numbers([a.graph_node for a in args]),
             "bytes": whole_numbers([a.bytes if a.bytes >= 0 else a.size for a in args]),
@@ -92,7 +101,7 @@ class KinetoColumns:
     def _of_ops(self, args: Sequence[Any]) -> dict[str, Array]:
         forward = whole_numbers([a.forward for a in args])
         return {
-            "external": _first_of(args),
+            "external": _ids([a.external for a in args]),
             "sequence": whole_numbers([a.sequence for a in args]),
             "forward_thread": np.where(forward > 0, forward, -1),
             "detail": self.details.of_ops(args),
@@ -159,9 +168,9 @@ def _of_calls(args: Sequence[Any]) -> dict[str, Array]:
     return dict.fromkeys(names, none) | {"correlation": whole_numbers([a.correlation for a in args])}
 
 
-def _first_of(args: Sequence[Any]) -> Array:
-    """External ids, in either spelling; -1 for none, which old versions wrote as 0."""
-    found = whole_numbers([a.external if a.external >= 0 else a.old_external for a in args])
+def _ids(values: Sequence[int]) -> Array:
+    """External ids; -1 for none, which old versions wrote as 0."""
+    found = whole_numbers(values)
     return np.where(found > 0, found, -1)
 
 

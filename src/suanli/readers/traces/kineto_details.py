@@ -11,16 +11,14 @@ import numpy.typing as npt
 
 from suanli.nouns.trace import CollectiveCall, OpDetail
 from suanli.readers.traces.interning import Places
-from suanli.readers.traces.kineto_events import KERNEL_SAYS, LAUNCH_SAYS, NONE
+from suanli.readers.traces.kineto_events import COLLECTIVE_SAYS, KERNEL_SAYS, LAUNCH_SAYS, NONE
 
 _MARK = b"\x1f"  # stands in no JSON text
-_SAYS = {field: key.replace(" ", "_") for field, key in (*KERNEL_SAYS, *LAUNCH_SAYS)}
-_COLLECTIVE = (
-    "collective", "dtype", "in_elements", "out_elements", "group_size", "group", "group_id", "label", "ranks", "seq",
-    "src", "dst",
-)  # fmt: skip
+_LAUNCH = (("backend", "kernel_backend"), *LAUNCH_SAYS)
+_SAYS = {field: key.replace(" ", "_") for field, key in (*KERNEL_SAYS, *_LAUNCH)}
+_CALL_FIELDS = ("collective", *(field for field, _ in COLLECTIVE_SAYS))
 _KERNEL_FIELDS = tuple(field for field, _ in KERNEL_SAYS)
-_LAUNCH_FIELDS = tuple(field for field, _ in LAUNCH_SAYS)
+_LAUNCH_FIELDS = tuple(field for field, _ in _LAUNCH)
 Ints = npt.NDArray[np.int32]
 
 
@@ -34,16 +32,16 @@ class Details:
     def of_kernels(self, args: Sequence[Any]) -> Ints:
         """Places of what kernels say of themselves; -1: nothing."""
         join = _MARK.join
-        keys = [join((a.grid, a.block, a.registers, a.shared, a.kind)) for a in args]
+        keys = [join((a.registers, a.shared, a.grid, a.block, a.kind)) for a in args]
         return self._places(keys, b"k", len(_KERNEL_FIELDS))
 
     def of_ops(self, args: Sequence[Any]) -> Ints:
         """Places of shapes, types and values of operators, and of what a Triton launch says; -1: nothing."""
         join = _MARK.join
         keys = [
-            join((a.dims, a.types, a.concrete, a.strides))
-            if a.backend is NONE and a.old_dims is NONE
-            else join((a.dims, a.types, a.concrete, a.strides, a.old_dims, *_texts(a, _LAUNCH_FIELDS)))
+            join((a.dims if a.old_dims is NONE else a.old_dims, a.types, a.concrete, a.strides))
+            if a.backend is NONE
+            else join((a.dims, a.types, a.concrete, a.strides, *_texts(a, _LAUNCH_FIELDS)))
             for a in args
         ]
         return self._places(keys, b"o", 4)
@@ -57,7 +55,7 @@ class Details:
         """Places of the calls of a communication library; -1: none."""
         calls = self.calls
         return np.array(
-            [-1 if a.collective is NONE else calls[_MARK.join(_texts(a, _COLLECTIVE))] for a in args], dtype=np.int32
+            [-1 if a.collective is NONE else calls[_MARK.join(_texts(a, _CALL_FIELDS))] for a in args], dtype=np.int32
         )
 
 
@@ -77,10 +75,9 @@ def _detail(key: bytes) -> OpDetail:
     texts = key[1:].split(_MARK)
     if key[:1] == b"k":
         return OpDetail(kernel=_said(_KERNEL_FIELDS, texts))
-    dims, types, concrete, strides, *more = texts
-    old_dims, *launch = more or [b""]
+    dims, types, concrete, strides, *launch = texts
     return OpDetail(
-        dims=_nested(value_of(dims or old_dims)),
+        dims=_nested(value_of(dims)),
         types=_words(value_of(types)),
         concrete=_words(value_of(concrete)),
         strides=_nested(value_of(strides)),
@@ -109,7 +106,7 @@ def _words(value: Any) -> tuple[str, ...] | None:
 
 
 def _call(key: bytes) -> CollectiveCall:
-    said = dict(zip(_COLLECTIVE, map(value_of, key.split(_MARK)), strict=True))
+    said = dict(zip(_CALL_FIELDS, map(value_of, key.split(_MARK)), strict=True))
     peers = [each for each in (_number(said["dst"]), _number(said["src"])) if each is not None and each >= 0]
     return CollectiveCall(
         name=_word(said["collective"]),
