@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,9 @@ import pytest
 
 from suanli.errors import UnreadableFileError
 from suanli.nouns.trace import CollectiveCall, HostKind, Trace, TraceDevice, WorkKind
+from suanli.readers.traces import nsys
 from suanli.readers.traces.nsys import read_nsys
+from suanli.readers.traces.nsys_tables import Tables
 
 from .nsys_made import META, OTHER, PID, TID, call, copy, kernel, made, nvtx
 
@@ -142,7 +143,9 @@ def test_ranges_that_need_not_nest_stand_apart(tmp_path: Path) -> None:
     rows = [nvtx(0, 50, "a"), nvtx(20, 80, "b", eventType=60), nvtx(7, None, "mark", eventType=34),
             nvtx(0, 10, "a category", eventType=33)]  # fmt: skip
     trace = read_nsys(made(tmp_path / "a.sqlite", {NVTX: rows}))
-    lanes = {trace.names[name]: trace.threads[lane] for name, lane in zip(trace.host.name, trace.host.thread, strict=True)}
+    lanes = {
+        trace.names[name]: trace.threads[lane] for name, lane in zip(trace.host.name, trace.host.thread, strict=True)
+    }
     assert lanes == {"a": ("77", "5"), "mark": ("77", "5"), "b": ("77", "5 start/end ranges")}
     at = [trace.names[name] for name in trace.host.name].index("mark")
     assert (trace.host.start_ns[at], trace.host.end_ns[at]) == (7, 7)
@@ -204,7 +207,13 @@ def test_an_unreadable_payload_is_counted(tmp_path: Path) -> None:
 def test_devices_and_their_numbers_in_a_process(tmp_path: Path) -> None:
     """With CUDA_VISIBLE_DEVICES both processes call their GPU 0; TARGET_INFO_CUDA_DEVICE tells which it is."""
     gpus = [
-        {"id": number, "name": "NVIDIA H100", "smCount": 132, "totalMemory": 80 * 10**9, "memoryBandwidth": 3352 * 10**9}
+        {
+            "id": number,
+            "name": "NVIDIA H100",
+            "smCount": 132,
+            "totalMemory": 80 * 10**9,
+            "memoryBandwidth": 3352 * 10**9,
+        }
         for number in (2, 3)
     ]
     seen = [{"gpuId": 2, "cudaId": 0, "pid": 77}, {"gpuId": 3, "cudaId": 0, "pid": 78}]
@@ -288,17 +297,21 @@ def test_threads_have_names_where_given(tmp_path: Path) -> None:
     assert read_nsys(made(tmp_path / "a.sqlite", tables)).threads == (("python3 77", "worker 5"),)
 
 
-def test_nothing_is_written_beside_the_input(tmp_path: Path) -> None:
-    folder = tmp_path / "read only"
+def test_nothing_is_written_beside_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a database in WAL mode SQLite writes an index beside it, for readers too, unless it is told not to."""
+    folder = tmp_path / "of the profiler"
     folder.mkdir()
-    path = made(folder / "a #1?.sqlite", {KERNEL: [kernel(0, 1)]})
-    before = path.read_bytes()
-    folder.chmod(0o555)
-    try:
-        assert len(read_nsys(path).work) == 1
-        assert os.listdir(folder) == ["a #1?.sqlite"]
-    finally:
-        folder.chmod(0o755)
+    path = made(folder / "a #1?.sqlite", {KERNEL: [kernel(0, 1)]}, "PRAGMA journal_mode = WAL;")
+    before, seen = path.read_bytes(), []
+
+    def seeing(tables: Tables, *given: Any) -> Any:
+        seen.append([each.name for each in folder.iterdir()])
+        return described(tables, *given)
+
+    described = nsys.described_devices
+    monkeypatch.setattr(nsys, "described_devices", seeing)
+    assert len(read_nsys(path).work) == 1
+    assert [*seen, [each.name for each in folder.iterdir()]] == [["a #1?.sqlite"]] * 2
     assert path.read_bytes() == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from suanli.readers.traces.nsys import read_nsys
 
 from .nsys_made import call, copy, kernel, made, nvtx
 
+PAGE = 4096
 KERNEL, RUNTIME, NVTX = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
 
 
@@ -25,7 +27,9 @@ def refused(path: Path) -> str:
 
 
 def test_a_view_in_a_tables_place_is_not_asked(tmp_path: Path) -> None:
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end, 0 AS deviceId"
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end, 0 AS deviceId"
+    )
     path = made(tmp_path / "a.sqlite", {RUNTIME: [call(0, 1)]}, f'CREATE VIEW "{KERNEL}" AS {endless} FROM n;')
     assert len(read_nsys(path).work) == 0
 
@@ -88,20 +92,71 @@ def test_text_that_is_no_utf8(tmp_path: Path) -> None:
     assert trace.names[trace.work.name[0]] == "\ufffdA"
 
 
-def test_pages_in_a_circle_end(tmp_path: Path) -> None:
-    """An interior page whose children are all one leaf gives its rows many times over."""
-    rows = [kernel(number, number + 1) for number in range(2000)]
-    path = made(tmp_path / "a.sqlite", {KERNEL: rows})
-    content = bytearray(path.read_bytes())
-    interior = [at for at in range(4096, len(content), 4096) if content[at] == 5]
-    assert interior, "a table of 2,000 rows has an interior page"
-    page = interior[-1]
+def page_of(content: bytearray, number: int) -> int:
+    return (number - 1) * PAGE
+
+
+def children(content: bytearray, page: int) -> list[int]:
+    """Where an interior page holds the numbers of its children: in its cells, and one in its head."""
     count = int.from_bytes(content[page + 3 : page + 5], "big")
-    for cell in range(count):  # every child becomes the page itself
-        at = page + int.from_bytes(content[page + 12 + 2 * cell : page + 14 + 2 * cell], "big")
-        content[at : at + 4] = (page // 4096 + 1).to_bytes(4, "big")
+    cells = [page + 12 + 2 * cell for cell in range(count)]
+    return [page + 8, *(page + int.from_bytes(content[at : at + 2], "big") for at in cells)]
+
+
+def interior_of(path: Path) -> tuple[bytearray, int]:
+    """The bytes of a database, and the place of the root page of its kernels."""
+    with closing(sqlite3.connect(path)) as connection:
+        ((root,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (KERNEL,)).fetchall()
+    content = bytearray(path.read_bytes())
+    page = page_of(content, root)
+    assert content[page] == 5, "the table is large enough to have an interior page"
+    return content, page
+
+
+def test_pages_in_a_circle_end(tmp_path: Path) -> None:
+    """Every child of the root is the root."""
+    path = made(tmp_path / "a.sqlite", {KERNEL: [kernel(number, number + 1) for number in range(2000)]})
+    content, page = interior_of(path)
+    for at in children(content, page):
+        content[at : at + 4] = (page // PAGE + 1).to_bytes(4, "big")
     path.write_bytes(content)
     assert "the SQLite database is broken" in refused(path)
+
+
+def test_one_page_read_over_and_over_is_no_large_table(tmp_path: Path) -> None:
+    """Every child of the root is the same leaf, and the other leaves are cut off: few bytes that give many rows."""
+    row = {"start": 1, "end": 2, "deviceId": 0, "demangledName": 1}
+    path = made(tmp_path / "a.sqlite", {KERNEL: [row] * 40_000})
+    content, page = interior_of(path)
+    places = children(content, page)
+    leaf = min(int.from_bytes(content[at : at + 4], "big") for at in places)
+    for at in places:
+        content[at : at + 4] = leaf.to_bytes(4, "big")
+    pages = max(leaf, page // PAGE + 1)
+    content[28:32] = pages.to_bytes(4, "big")
+    path.write_bytes(content[: pages * PAGE])
+    with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as connection:
+        ((rows,),) = connection.execute(f'SELECT count(*) FROM "{KERNEL}"').fetchall()
+    assert rows > path.stat().st_size  # SQLite itself finds nothing wrong
+    assert f"got {KERNEL} gives more rows than the file has bytes" in refused(path)
+
+
+def test_an_index_that_lies_is_not_asked(tmp_path: Path) -> None:
+    """An index that holds every column asked for would be read in the table's place."""
+    start = 0x0123456789AB
+    row = {"start": start, "end": start + 5, "deviceId": 0, "demangledName": 1, "unused": "x" * 500}
+    index = f'CREATE INDEX cover ON "{KERNEL}" (start, "end", deviceId, demangledName);'
+    path = made(tmp_path / "a.sqlite", {KERNEL: [row] * 50}, index + "ANALYZE;")
+    content = bytearray(path.read_bytes())
+    with closing(sqlite3.connect(path)) as connection:
+        ((root,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'cover'").fetchall()
+    page = page_of(content, root)
+    content[page : page + PAGE] = content[page : page + PAGE].replace(start.to_bytes(6, "big"), bytes(5) + b"\x07")
+    path.write_bytes(content)
+    with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as connection:
+        sql = f'SELECT start, "end", deviceId, demangledName FROM "{KERNEL}"'
+        assert connection.execute(sql).fetchone()[0] == 7  # who asks carelessly is lied to
+    assert set(read_nsys(path).work.start_ns.tolist()) == {start}
 
 
 def whole(folder: Path) -> tuple[bytes, Trace]:

@@ -92,6 +92,7 @@ class _Ranges:
         self.of, self.collectives = of, collectives
         self.payloads = Payloads(_entries(of.tables))
         self.ranks: dict[int, int] = {}
+        self.details: dict[tuple[Any, ...], int] = {}
         self.shapes = self.operators = 0
         ids = raw["textId"].tolist()
         self.rows = [(self._text(ids[row], texts[row][0]), texts[row][1:]) for row in kept.tolist()]
@@ -130,7 +131,9 @@ class _Ranges:
         said = nvtx_text(text)
         detail = -1
         if said.dims is not None:
-            detail = self.of.details.place(said.dims, OpDetail(dims=said.dims))
+            detail = self.details.get(said.dims, -1)
+            if detail < 0:
+                detail = self.details[said.dims] = self.of.details.place(said.dims, OpDetail(dims=said.dims))
             self.shapes += 1
         self.operators += said.operator
         kind = HostKind.OP if said.operator else HostKind.MARK

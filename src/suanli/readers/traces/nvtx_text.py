@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 _TEXT = re.compile(
@@ -52,6 +53,7 @@ def _is_operator(name: str) -> bool:
     return _OPERATOR.fullmatch(name) is not None or name.startswith(_ENGINE)
 
 
+@lru_cache(maxsize=10_000)  # a model has few shapes, and a trace millions of calls
 def _dims(sizes: str) -> tuple[Any, ...] | None:
     """Shapes as nested tuples; None where the text is no list of lists of numbers."""
     if _deepest(sizes) > _MAX_NESTING:
