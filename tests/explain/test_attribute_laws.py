@@ -27,8 +27,8 @@ DETAILS = (
     OpDetail(flops=7.0, hlo={"text": ""}, bytes_accessed=float("nan")),
     OpDetail(dims=((2, 2), ()), types=()),
 )
-OPS = ["aten::mm", "aten::linear", "aten::conv2d", "aten::cudnn_convolution", "aten::add", "aten::cat", "MmBackward0",
-       "aten::scaled_dot_product_attention", "autograd::engine::evaluate_function: X", "triton_tem_fused_mm_0"]  # fmt: skip
+OPS = ["aten::mm", "aten::linear", "aten::conv2d", "aten::cudnn_convolution", "aten::add", "aten::cat", "MmBackward0"]
+OPS += ["aten::scaled_dot_product_attention", "autograd::engine::evaluate_function: X", "triton_tem_fused_mm_0"]
 CALLS = ["cudaLaunchKernel", "cudaGraphLaunch", "cudaStreamBeginCapture", "cudaStreamEndCapture"]
 KERNELS = ["gemm", "splitKreduce_kernel", "vectorized_elementwise_kernel", "ncclKernel"]
 TIMES = {"start_ns": st.integers(0, 60), "length": st.integers(0, 40)}
