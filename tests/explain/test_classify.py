@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from suanli.explain.classify import class_of_instruction, class_of_name, classify, containers
+from suanli.explain.classify import class_of_instruction, class_of_name, classify, containers, spelled
+from suanli.explain.kernel_names import KERNELS, Rule
 from suanli.nouns.attribution import WorkClass
 from suanli.nouns.trace import CollectiveCall, OpDetail, Trace
 
@@ -193,3 +195,62 @@ def test_a_while_of_xla_only_holds_other_work(make: Callable[..., Trace]) -> Non
 def test_an_empty_trace_has_no_classes(make: Callable[..., Trace]) -> None:
     assert len(classify(make())) == 0
     assert containers(make()).dtype == np.bool_
+
+
+# Names that a rule decides which no name of the lists above meets first.
+MORE = [
+    ("dma_request", WorkClass.COPY),  # MTIA
+    ("hccl::broadcast", WorkClass.COMMUNICATION),
+    ("CopyHostToDevice", WorkClass.COPY),
+    ("void msccl::kernel<float>(int)", WorkClass.COMMUNICATION),
+    ("void aiter::allgather_lamport<8>(int)", WorkClass.COMMUNICATION),
+    ("allreduce_prototype_twoshot", WorkClass.COMMUNICATION),
+    ("void all_reduce_two_shot_kernel<8>(int)", WorkClass.COMMUNICATION),
+    ("userbuffers_fp16_sum_inplace_gpu_rr", WorkClass.COMMUNICATION),
+    ("void quickreduce::allreduce_kernel<float>(int)", WorkClass.COMMUNICATION),
+    ("void mylib::all_gather_kernel<float>(int)", WorkClass.COMMUNICATION),
+    ("xform_filter_F2x3", WorkClass.COMPUTE),
+    ("_bwd_preprocess", WorkClass.COMPUTE),
+    ("get_moe_gemm_starts_kernel", WorkClass.COMPUTE),
+    ("hipblaslt_ext_kernel", WorkClass.MATMUL),
+    ("naive_conv_nonpacked_fwd_nchw", WorkClass.MATMUL),
+    ("void BatchPrefillWithRaggedKVCacheKernel<float>(int)", WorkClass.MATMUL),
+    ("_fwd_kernel", WorkClass.MATMUL),
+    ("_bwd_kernel_dk_dv", WorkClass.MATMUL),
+    ("void marlin::Marlin<256, 1, 8, 8, 4, 8>(int4 const*)", WorkClass.MATMUL),
+    ("gcnAsmConv1x1U", WorkClass.MATMUL),
+    ("MME_conv", WorkClass.MATMUL),
+]
+
+
+@pytest.mark.parametrize(("name", "expected"), MORE)
+def test_rarer_names(name: str, expected: WorkClass) -> None:
+    assert class_of_name(name) == expected
+
+
+@pytest.mark.parametrize("rule", KERNELS, ids=lambda rule: rule[0][:50])
+def test_every_rule_decides_a_name_of_the_tables(rule: Rule) -> None:
+    decided = [
+        name
+        for name, _ in (*TABLE, *MORE)
+        if next((each for each in KERNELS if re.search(each[0], spelled(name))), None) == rule
+    ]
+    assert decided, f"no row for {rule[0]}"
+
+
+@pytest.mark.parametrize(
+    ("mangled", "expected"),
+    [
+        ("_ZN7deep_ep9intranode8dispatchILi8ELi768EEEvP4int4", "deep_ep::intranode::dispatch"),
+        ("_ZN2ck16tensor_operation6device4gemmIfEEvv", "ck::tensor_operation::device::gemm"),
+        ("not mangled 12", "not mangled 12"),
+        ("_Z", "_Z"),
+    ],
+)
+def test_mangled_names_are_spelled_out(mangled: str, expected: str) -> None:
+    assert spelled(mangled).startswith(expected)
+
+
+def test_a_mangled_dispatch_is_communication_and_its_layout_is_not() -> None:
+    assert class_of_name("_ZN7deep_ep9intranode8dispatchILi8ELi768EEEvP4int4") == WorkClass.COMMUNICATION
+    assert class_of_name("_ZN7deep_ep6layout19get_dispatch_layoutILi256EEEvPKl") == WorkClass.COMPUTE

@@ -54,7 +54,7 @@ def _by_name(trace: Trace) -> Array:
 @lru_cache(maxsize=65536)
 def class_of_name(name: str) -> WorkClass:
     """The class of a kernel, copy or set of that name, demangled or not."""
-    return _first(names.KERNELS, _spelled(name), WorkClass.COMPUTE)
+    return _first(names.KERNELS, spelled(name), WorkClass.COMPUTE)
 
 
 def class_of_instruction(name: str, detail: OpDetail) -> WorkClass:
@@ -101,7 +101,7 @@ def _compiled(rules: tuple[names.Rule, ...]) -> tuple[tuple[re.Pattern[str], Wor
     return tuple((re.compile(pattern), meaning) for pattern, meaning in rules)
 
 
-def _spelled(name: str) -> str:
+def spelled(name: str) -> str:
     """A mangled name with its lengths out of the way: `_ZN2ck16tensor_operationE` reads ck::tensor_operation."""
     if not _MANGLED.match(name):
         return name
