@@ -25,6 +25,12 @@ TABLE: list[tuple[Callable[..., int], tuple[Any, ...], int]] = [
     (counting.causal_pairs, (1, 2048, 2048), 2048),
     (counting.causal_pairs, (1, 2048, 128), 128),
     (counting.causal_pairs, (2048, 2048, 2048), 2048 * 2049 // 2),
+    (counting.first_aligned_pairs, (4, 4), 1 + 2 + 3 + 4),
+    (counting.first_aligned_pairs, (2, 5), 1 + 2),
+    (counting.first_aligned_pairs, (5, 2), 1 + 2 + 2 + 2 + 2),  # later queries see all keys there are
+    (counting.last_aligned_pairs, (4, 4), 1 + 2 + 3 + 4),
+    (counting.last_aligned_pairs, (2, 5), 4 + 5),
+    (counting.last_aligned_pairs, (5, 2), 0 + 0 + 0 + 1 + 2),  # the first three stand before every key
     (counting.chunked_pairs, (5, 5, 2), 1 + 2 + 1 + 2 + 1),
     (counting.chunked_pairs, (2, 5, 2), 2 + 1),
     (counting.chunked_pairs, (4, 4, 99), 1 + 2 + 3 + 4),

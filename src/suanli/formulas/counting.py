@@ -57,6 +57,27 @@ def causal_pairs(queries: int, keys: int, window: int) -> int:
 
 @formula(
     unit="pairs",
+    expression="r(r+1)/2 + (T − r)·S, r = min(T, S)",
+    source="torch's is_causal: query i sees keys 0 … i, whatever their number",
+)
+def first_aligned_pairs(queries: int, keys: int) -> int:
+    """Pairs a causal mask leaves where the first query stands at the first key."""
+    reach = _smaller(queries, keys)
+    return causal_pairs(reach, reach, reach) + (queries - reach) * keys
+
+
+@formula(
+    unit="pairs",
+    expression="causal_pairs(min(T, S), S, S)",
+    source="flash attention (from 2.1): the last query sees every key; queries before the first key see nothing",
+)
+def last_aligned_pairs(queries: int, keys: int) -> int:
+    """Pairs a causal mask leaves where the last query stands at the last key."""
+    return causal_pairs(_smaller(queries, keys), keys, keys)
+
+
+@formula(
+    unit="pairs",
     expression="S + m·(2S − m − 1), m = min(r, S−1)",
     source="a two-sided window: a position sees itself and r to either side, fewer at the ends",
     legend={"positions": "S: positions", "reach": "r: how far a position sees to either side"},

@@ -25,19 +25,11 @@ def batch_heads(query: Any) -> tuple[int, int]:
     return (prod(lead[:-1]), lead[-1]) if lead else (1, 1)
 
 
-def _causal(queries: int, keys: int, aligned_last: bool) -> int:
-    """Query i sees keys 0 … i; where the last positions are aligned (flash kernels), the last query sees every key."""
-    if aligned_last:
-        hidden = max(queries - keys, 0)  # queries before the first key see nothing
-        return counting.causal_pairs(queries - hidden, keys, max(keys, 1))
-    reach = min(queries, keys)
-    return counting.causal_pairs(reach, reach, max(reach, 1)) + (queries - reach) * keys
-
-
 def dense_pairs(batch: int, queries: int, keys: int, causal: bool, aligned_last: bool = False) -> Pairs:
     """Pairs of a batch of equal lengths."""
     every = counting.full_pairs(queries, keys)
-    left = _causal(queries, keys, aligned_last) if causal else every
+    masked = counting.last_aligned_pairs if aligned_last else counting.first_aligned_pairs
+    left = masked(queries, keys) if causal else every
     return Pairs(batch * every, batch * left)
 
 

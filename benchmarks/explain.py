@@ -1,0 +1,121 @@
+"""How fast Suanli reads a long trace, beside HTA: `python benchmarks/explain.py [--hta FOLDER] [--json FILE]`.
+
+The trace is `hta_a100_train_rank0` of the shared samples 29 times over, its times and ids shifted so that the copies
+follow one another: about 755 MB and 3.2 million events, made in a folder that is removed afterwards. Each tool runs in
+a process of its own on one core: Suanli reads the trace and sweeps the union of its device work; HolisticTraceAnalysis
+0.5.0 loads its data frame and makes its temporal breakdown. Seconds are of the processor, memory is the peak of the
+process. `pip install --target FOLDER HolisticTraceAnalysis==0.5.0` installs HTA; without it its half is skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+COPIES, MEGA, KIBI = 29, 10**6, 1024
+SHIFT_US, SHIFT_ID = 1_400_000, 10_000_000  # longer than the trace, larger than its ids
+SAMPLE = Path(__file__).resolve().parents[2] / "shared" / "traces" / "files" / "hta_a100_train_rank0.json.gz"
+NUMBER = re.compile(r'("(?:ts|External id|correlation|id)": )(\d+)')
+SUANLI = """
+from suanli.explain.intervals import covered_ns
+from suanli.readers.traces import read_trace
+trace = read_trace(path)
+said = {"events": trace.events, "busy_us": covered_ns(trace.work.start_ns, trace.work.end_ns) / 1000}
+"""
+HTA = """
+from hta.trace_analysis import TraceAnalysis
+analysis = TraceAnalysis(trace_files={0: path}, trace_dir=os.path.dirname(path))
+frame = analysis.get_temporal_breakdown(visualize=False)
+said = {"busy_us": float(frame["kernel_time(us)"].iloc[0] - frame["idle_time(us)"].iloc[0])}
+"""
+AROUND = """
+import json, os, resource, sys, time
+path = sys.argv[1]
+started, wall = time.process_time(), time.perf_counter()
+{body}
+used = resource.getrusage(resource.RUSAGE_SELF)
+said |= {{"cpu_s": time.process_time() - started, "wall_s": time.perf_counter() - wall, "peak_kib": used.ru_maxrss}}
+print(json.dumps(said))
+"""
+
+
+def build(folder: Path, copies: int) -> Path:
+    """The long trace."""
+    text = gzip.decompress(SAMPLE.read_bytes()).decode()
+    first = text.index("[", text.index('"traceEvents"')) + 1
+    last = text.rindex("]")
+    body, parts, at = text[first:last].rstrip(), [], 0
+    for match in NUMBER.finditer(body):
+        parts.append((body[at : match.start(2)], match[1].startswith('"ts'), int(match[2])))
+        at = match.end()
+    path = folder / "rank0.json"
+    with path.open("w") as file:
+        file.write(text[:first])
+        for copy in range(copies):
+            time_us, number = copy * SHIFT_US, copy * SHIFT_ID
+            file.write(
+                "".join(f"{before}{value + (time_us if is_time else number)}" for before, is_time, value in parts)
+            )
+            file.write(body[at:] + ("," if copy < copies - 1 else ""))
+        file.write(text[last:])
+    return path
+
+
+def run(body: str, path: Path, folder: str | None = None) -> dict[str, Any]:
+    """What a process says that ran `body` on the trace; {"skipped": why} where it failed."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    places = (
+        [folder] if folder else [str(Path(__file__).resolve().parents[1] / "src"), os.environ.get("PYTHONPATH", "")]
+    )
+    environment = os.environ | threads | {"PYTHONPATH": os.pathsep.join(places)}
+    command = [sys.executable, "-c", AROUND.format(body=body), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        return {"skipped": (done.stderr.strip() or "no output").splitlines()[-1]}
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    size = path.stat().st_size
+    return found | {"mb_per_cpu_s": size / MEGA / found["cpu_s"], "peak_gb": found.pop("peak_kib") * KIBI / 10**9}
+
+
+def shown(name: str, said: dict[str, Any]) -> str:
+    if "skipped" in said:
+        return f"{name:8} skipped: {said['skipped']}"
+    rate = f"{said['cpu_s']:8.1f} s  {said['mb_per_cpu_s']:7.1f} MB/s  {said['peak_gb']:5.2f} GB"
+    return f"{name:8}{rate}  busy {said['busy_us']:,.0f} µs"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hta", metavar="FOLDER", help="where HolisticTraceAnalysis is installed")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--copies", type=int, default=COPIES)
+    options = parser.parse_args()
+    if not SAMPLE.is_file():
+        sys.exit("the folder of shared reference data is not beside the checkout: there is no trace to copy")
+    with tempfile.TemporaryDirectory() as folder:
+        path = build(Path(folder), options.copies)
+        size = path.stat().st_size
+        print(f"{size / MEGA:,.0f} MB, one core")
+        mine = run(SUANLI, path)
+        print(shown("suanli", mine), flush=True)
+        peer = run(HTA, path, options.hta) if options.hta else {"skipped": "give --hta FOLDER"}
+        print(shown("HTA", peer))
+    result: dict[str, Any] = {"bytes": size, "suanli": mine, "hta": peer}
+    if "skipped" not in peer and "skipped" not in mine:
+        result["times_as_fast"] = peer["cpu_s"] / mine["cpu_s"]
+        result["of_its_memory"] = mine["peak_gb"] / peer["peak_gb"]
+        print(f"{result['times_as_fast']:.1f} times as fast, {result['of_its_memory']:.2f} of its memory")
+    if options.json:
+        Path(options.json).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Kernels by name: runs, time, what of it they own, FLOPs and bytes where these are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from suanli.explain.account import SPLIT, Ideal
+from suanli.explain.intervals import Array
+from suanli.explain.sweep import Pieces, owned_ns, shared_ns
+from suanli.explain.usage import seconds
+from suanli.nouns.attribution import Attribution, WorkClass
+from suanli.nouns.explained import KernelRow
+from suanli.nouns.trace import Trace
+from suanli.units import GIGA
+
+KINDS = {
+    WorkClass.MATMUL: "matmul", WorkClass.COMPUTE: "compute", WorkClass.COMMUNICATION: "communication",
+    WorkClass.PEER_COPY: "peer copy", WorkClass.COPY: "copy",
+}  # fmt: skip
+
+
+def owned_s(pieces: Pieces, ideal: Ideal) -> Array:
+    """Seconds of the account that each piece owns; products that run side by side share their time equally."""
+    rank = ideal.rank[pieces.row]
+    owned: Array = owned_ns(pieces.start, pieces.end, rank) / GIGA
+    split = rank == SPLIT
+    owned[split] = shared_ns(pieces.start[split], pieces.end[split]) / GIGA
+    return owned
+
+
+def kernels(
+    trace: Trace, work_class: Array, pieces: Pieces, ideal: Ideal, attribution: Attribution | None,
+    peaks: Mapping[str, float], device: int,
+) -> tuple[KernelRow, ...]:  # fmt: skip
+    """Rows of one device by time owned, the most first. `pieces` are its whole rows."""
+    owned = owned_s(pieces, ideal)
+    name, kind = trace.work.name[pieces.row], work_class[pieces.row].astype(np.int64)
+    window = int(pieces.end.max() - pieces.start.min()) if len(pieces.row) else 0
+    _, first, group = np.unique(name * len(KINDS) + kind, return_index=True, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(group))[:-1]) if len(order) else []
+    made = [_row(trace, WorkClass(int(kind[f])), pieces, rows, owned[rows], attribution, peaks, device, window)
+            for f, rows in zip(first, members, strict=True)]  # fmt: skip
+    return tuple(sorted(made, key=lambda row: (-row.owned_s, -row.total_s, row.name)))
+
+
+def _row(
+    trace: Trace, kind: WorkClass, pieces: Pieces, places: Array, owned: Array, attribution: Attribution | None,
+    peaks: Mapping[str, float], device: int, window_ns: int,
+) -> KernelRow:  # fmt: skip
+    rows = pieces.row[places]
+    length = pieces.end[places] - pieces.start[places]
+    figures = _figures(rows, length, attribution, peaks) if attribution is not None else _Figures()
+    return KernelRow(
+        device=device,
+        name=trace.names[int(trace.work.name[rows[0]])],
+        kind=KINDS[kind],
+        count=len(rows),
+        total_s=seconds(int(length.sum())),
+        owned_s=float(owned.sum()),
+        fraction=float(owned.sum()) / seconds(window_ns) if window_ns else None,
+        unlinked=int((trace.work.launch[rows] < 0).sum()),
+        flops=figures.flops,
+        achieved_flop_per_s=figures.flop_per_s,
+        peak_fraction=figures.peak_fraction,
+        bytes=figures.bytes,
+        achieved_bytes_per_s=figures.bytes_per_s,
+        dtype=figures.dtype,
+    )
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """What an attribution says of the runs of a kernel."""
+
+    flops: float | None = None
+    flop_per_s: float | None = None
+    peak_fraction: float | None = None
+    dtype: str | None = None
+    bytes: float | None = None
+    bytes_per_s: float | None = None
+
+
+def _figures(rows: Array, length: Array, attribution: Attribution, peaks: Mapping[str, float]) -> _Figures:
+    """FLOPs, bytes and rates of the runs where they are known."""
+    flops, rate = _rate(attribution.flops[rows], attribution.flops_known[rows], length)
+    size, moving = _rate(attribution.bytes[rows], attribution.bytes_known[rows], length)
+    dtypes = np.unique(attribution.dtype[rows][attribution.flops_known[rows]])
+    dtype = attribution.dtypes[int(dtypes[0])] if len(dtypes) == 1 and dtypes[0] >= 0 else None
+    peak = peaks.get(dtype or "")
+    part = rate / peak if rate is not None and peak else None
+    return _Figures(flops, rate, part if part is not None and part <= 1 else None, dtype, size, moving)
+
+
+def _rate(amount: Array, known: Array, length: Array) -> tuple[float | None, float | None]:
+    """What the runs did where it is known, and that over their time."""
+    if not known.any():
+        return None, None
+    whole, time = float(amount[known].sum()), seconds(int(length[known].sum()))
+    return whole, whole / time if time else None

@@ -1,0 +1,79 @@
+"""Which operator a piece of device work belongs to: the launch, the innermost operator around it, and upwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suanli.nouns.trace import DeviceWork, Host, HostKind, Trace
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Rows of `Host`, -1 for none. M spans, N pieces of work."""
+
+    parent: Array  # int32 [M]: innermost operator around a span
+    op: Array  # int32 [N]: innermost operator that launched a piece of work
+
+
+def links(trace: Trace) -> Links:
+    """Parents of all spans, and the operator of all work. O(M), as spans stand sorted."""
+    around = parents(trace.host)
+    return Links(parent=around, op=operators(trace.work, around))
+
+
+def parents(host: Host) -> Array:
+    """The innermost operator open on its thread when a span starts, for every span; -1 for none. int32 [M].
+
+    A span that starts when another ends is not inside it. The one looked for is the last operator before that is still
+    open. From one that has ended the search goes on at where its own has come to: what stands between had ended when
+    that one started. All spans take each step together, and the steps double, so that few are needed.
+    """
+    rows = len(host)
+    if not rows:
+        return np.zeros(0, dtype=np.int32)
+    before = np.maximum.accumulate(np.where(host.kind == HostKind.OP, np.arange(rows, dtype=np.int32), np.int32(-1)))
+    found = np.concatenate((np.array([-1], dtype=np.int32), before[:-1]))
+    starts_thread = np.concatenate(([True], host.thread[1:] != host.thread[:-1]))
+    first = np.maximum.accumulate(np.where(starts_thread, np.arange(rows, dtype=np.int32), np.int32(0)))
+    found[found < first] = -1
+    left = np.nonzero(found >= 0)[0]
+    while len(left):
+        left = left[host.end_ns[found[left]] <= host.start_ns[left]]
+        found[left] = found[found[left]]
+        left = left[found[left] >= 0]
+    return found
+
+
+def operators(work: DeviceWork, parent: Array) -> Array:
+    """The operator the file ties work to, else the innermost one around its launch. int32 [N]."""
+    padded = np.append(parent, np.int32(-1))  # place -1 gives -1
+    found: Array = np.where(work.op >= 0, work.op, padded[work.launch]).astype(np.int32)
+    return found
+
+
+def climb(rows: Array, parent: Array, wanted: Array) -> Array:
+    """The nearest of a row itself and its ancestors that is `wanted` (bool [M]); -1 where none is. int32, as `rows`."""
+    end = len(parent)  # one place more than there are spans: the end of every way
+    step = np.append(np.where(wanted, np.arange(end), np.where(parent < 0, end, parent)), end).astype(np.int32)
+    while True:
+        further = step[step]  # twice as far each time
+        if (further == step).all():
+            break
+        step = further
+    found = step[np.where(rows < 0, end, rows)]
+    result: Array = np.where(found == end, -1, found).astype(np.int32)
+    return result
+
+
+def first_of(rows: Array, values: Array, missing: int = -1) -> Array:
+    """`values` at `rows`, and `missing` where a row is -1."""
+    if not len(values):
+        return np.full(len(rows), missing)
+    taken: Array = np.where(rows >= 0, values[np.maximum(rows, 0)], missing)
+    return taken

@@ -1,0 +1,61 @@
+"""Unions of a device's work within windows: compute, communication, what of it is exposed, copies, idle."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from suanli.explain.intervals import Array
+from suanli.explain.sweep import Pieces, owned_ns
+from suanli.nouns.attribution import WorkClass
+from suanli.nouns.explained import Usage
+from suanli.units import GIGA
+
+
+def seconds(ns: float) -> float:
+    """Seconds of nanoseconds."""
+    return float(ns) / GIGA
+
+
+def usages(pieces: Pieces, work_class: Array, kernel: Array, windows_ns: Array) -> list[Usage]:
+    """One Usage a window. `work_class` and `kernel` (is it a kernel?) stand beside the pieces.
+
+    A copy that the profiler labels a kernel counts as compute here, as it does in other tools.
+    """
+    communicates = work_class == WorkClass.COMMUNICATION
+    computes = kernel & ~communicates
+    copies = ~kernel & ~communicates
+    parts = {
+        "busy": _union(pieces, np.ones_like(computes), windows_ns),
+        "compute": _union(pieces, computes, windows_ns),
+        "matmul": _union(pieces, work_class == WorkClass.MATMUL, windows_ns),
+        "communication": _union(pieces, communicates, windows_ns),
+        "copies": _union(pieces, copies, windows_ns),
+        "exposed": _union(pieces, communicates, windows_ns, computes),
+        "exposed_copies": _union(pieces, copies, windows_ns, computes | communicates),
+    }
+    return [_usage(windows_ns[k], {name: ns[k] for name, ns in parts.items()}) for k in range(len(windows_ns))]
+
+
+def _union(pieces: Pieces, chosen: Array, windows_ns: Array, hidden_by: Array | None = None) -> Array:
+    """Nanoseconds of each window that the chosen pieces cover, less what `hidden_by` covers."""
+    rank = np.where(chosen, 1, -1)
+    if hidden_by is not None:
+        rank[hidden_by] = 0
+    owned = owned_ns(pieces.start, pieces.end, rank)
+    return pieces.total(owned * chosen, len(windows_ns))
+
+
+def _usage(window_ns: int, ns: dict[str, int]) -> Usage:
+    return Usage(
+        window_s=seconds(window_ns),
+        busy_s=seconds(ns["busy"]),
+        idle_s=seconds(window_ns - ns["busy"]),
+        idle_fraction=float((window_ns - ns["busy"]) / window_ns) if window_ns else None,
+        compute_s=seconds(ns["compute"]),
+        matmul_s=seconds(ns["matmul"]),
+        communication_s=seconds(ns["communication"]),
+        exposed_communication_s=seconds(ns["exposed"]),
+        overlapped_fraction=float(1 - ns["exposed"] / ns["communication"]) if ns["communication"] else None,
+        copies_s=seconds(ns["copies"]),
+        exposed_copies_s=seconds(ns["exposed_copies"]),
+    )

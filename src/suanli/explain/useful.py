@@ -1,0 +1,55 @@
+"""What the model needs for the steps of a trace, checked against what its kernels did."""
+
+from __future__ import annotations
+
+from suanli.nouns.attribution import Attribution
+from suanli.nouns.ledger import Ledger
+from suanli.nouns.roofline import Share, UsefulCheck
+from suanli.units import format_flops, format_percent
+
+_TOLERANCE = 0.02  # of the model's FLOPs: attention's scores computed again, vectors that one side leaves out
+_ENOUGH = 0.98  # of the time of products: with less, a sum of kernels says nothing of the whole
+
+
+def check(ledger: Ledger, found: Attribution, attributed: Share, *, steps: int = 1, ranks: int = 1) -> UsefulCheck:
+    """The model's FLOPs of `steps` steps on one of `ranks` devices that share them, against the kernels of one device.
+
+    The ledger is of one step's workload under its own convention; kernels are counted as executed, so that an
+    attention backward that computes its scores again exceeds the model by a fifth of itself.
+    """
+    assert steps > 0 and ranks > 0, "steps and ranks are counts"
+    useful = ledger.model_flops * steps / ranks
+    again = float(found.flops[found.recompute & found.flops_known].sum())
+    done = float(found.flops[found.flops_known].sum()) - again
+    ratio = done / useful if useful else None
+    agrees = _agrees(ratio, attributed.fraction)
+    return UsefulCheck(
+        useful_flops=useful, attributed_flops=done, recompute_flops=again, ratio=ratio, agrees=agrees,
+        message=_message(useful, done, ratio, agrees, attributed.fraction, steps, ranks),
+    )  # fmt: skip
+
+
+def _agrees(ratio: float | None, fraction: float | None) -> bool | None:
+    """None where the trace cannot tell: too little known, unless even that is more than the model needs."""
+    if ratio is None or fraction is None:
+        return None
+    if ratio > 1 + _TOLERANCE:
+        return False
+    return None if fraction < _ENOUGH else ratio >= 1 - _TOLERANCE
+
+
+def _message(
+    useful: float, done: float, ratio: float | None, agrees: bool | None, fraction: float | None, steps: int, ranks: int
+) -> str:
+    if ratio is None or fraction is None:
+        return "no FLOPs to compare: " + ("the model needs none" if ratio is None else "the trace has no products")
+    of = f"the model needs {format_flops(useful)} for {steps} step{'s' * (steps > 1)}"
+    of += f" on one of {ranks} devices" if ranks > 1 else ""
+    head = f"{of}, the kernels did {format_flops(done)} without recomputation ({format_percent(ratio, 1)})"
+    if agrees:
+        return f"{head}: they agree"
+    if agrees is None:
+        return f"{head}, a lower bound: {format_percent(fraction, 1)} of matmul time is attributed"
+    if ratio > 1:
+        return f"{head}: more than the model needs. Check --seq, --batch and the steps, or look for work done twice"
+    return f"{head}: less than the model needs. Check --seq, --batch and how many devices share a step"

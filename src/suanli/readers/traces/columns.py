@@ -1,0 +1,82 @@
+"""Rows in the order a file has them -> the sorted tables of a Trace, places of rows carried along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suanli.nouns.trace import DeviceWork, Host
+
+Array = npt.NDArray[Any]
+WORK_COLUMNS: Mapping[str, type[np.generic]] = {
+    "start_ns": np.int64,
+    "end_ns": np.int64,
+    "device": np.int32,
+    "stream": np.int64,
+    "name": np.int32,
+    "kind": np.uint8,
+    "launch": np.int32,
+    "op": np.int32,
+    "correlation": np.int64,
+    "graph": np.int64,
+    "graph_node": np.int64,
+    "bytes": np.int64,
+    "copy": np.int16,
+    "detail": np.int32,
+    "collective": np.int32,
+}
+HOST_COLUMNS: Mapping[str, type[np.generic]] = {
+    "start_ns": np.int64,
+    "end_ns": np.int64,
+    "thread": np.int32,
+    "name": np.int32,
+    "kind": np.uint8,
+    "detail": np.int32,
+    "collective": np.int32,
+    "sequence": np.int64,
+    "forward_thread": np.int64,
+    "correlation": np.int64,
+}
+
+
+def sorted_tables(work: Mapping[str, Array], host: Mapping[str, Array]) -> tuple[DeviceWork, Host]:
+    """Both tables sorted; `launch` and `op` of `work` are rows of `host` as given and become rows of the sorted one.
+
+    A column not given is -1 throughout; `start_ns`, `end_ns`, and of host `thread`, must be given.
+    """
+    spans = _typed(host, HOST_COLUMNS)
+    # the longer span first, so that a parent stands before its children
+    order = np.lexsort((-spans["end_ns"], spans["start_ns"], spans["thread"]))
+    pieces = _typed(work, WORK_COLUMNS)
+    for column in ("launch", "op"):
+        pieces[column] = _moved(pieces[column], order)
+    by_time = np.lexsort((pieces["end_ns"], pieces["start_ns"], pieces["device"]))
+    return (
+        DeviceWork(**{name: values[by_time] for name, values in pieces.items()}),
+        Host(**{name: values[order] for name, values in spans.items()}),
+    )
+
+
+def _typed(given: Mapping[str, Array], columns: Mapping[str, type[np.generic]]) -> dict[str, Array]:
+    """Every column in its type, one length; -1 where the reader has nothing."""
+    unknown = set(given) - set(columns)
+    assert not unknown, f"no such columns: {sorted(unknown)}"
+    rows = len(given["start_ns"])
+    made = {
+        name: np.asarray(given[name], dtype=kind) if name in given else np.full(rows, -1).astype(kind)
+        for name, kind in columns.items()
+    }
+    assert all(len(values) == rows for values in made.values()), "columns of different lengths"
+    return made
+
+
+def _moved(places: Array, order: Array) -> Array:
+    """Places of rows after the rows were put in `order`; -1 stays."""
+    after: Array = np.empty(len(order) + 1, dtype=np.int32)
+    after[order] = np.arange(len(order), dtype=np.int32)
+    after[-1] = -1
+    moved: Array = after[places]
+    return moved

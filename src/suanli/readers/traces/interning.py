@@ -1,0 +1,29 @@
+"""Things kept once and known by their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Places(dict[Any, int]):
+    """A key -> its place, given at the first sight of it; `values_made` are what `make` says of each key, in order."""
+
+    def __init__(self, make: Callable[[Any], Any] | None = None) -> None:
+        super().__init__()
+        self._make = make
+        self.values_made: list[Any] = []
+
+    def __missing__(self, key: Hashable) -> int:
+        place = self[key] = len(self.values_made)
+        self.values_made.append(key if self._make is None else self._make(key))
+        return place
+
+    def of(self, keys: Sequence[Any]) -> npt.NDArray[np.int32]:
+        """Places of many, int32."""
+        for key in set(keys).difference(self):
+            self[key]  # takes a place
+        return np.fromiter(map(self.get, keys), dtype=np.int32, count=len(keys))

@@ -1,0 +1,177 @@
+"""Traces of torch.profiler (Kineto): Chrome JSON, plain or packed, from torch 1.8 on, of any device.
+
+What is device work is decided by the category alone, as Kineto writes it. Times are the file's with its base time
+added, as whole nanoseconds. Python frames, arrows and counters are counted among the events and not kept.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from suanli.nouns.trace import HostKind, Trace, TraceFault
+from suanli.readers.traces.columns import Array, sorted_tables
+from suanli.readers.traces.json_stream import NoEventsError, event_texts
+from suanli.readers.traces.kineto_columns import KinetoColumns
+from suanli.readers.traces.kineto_links import linked
+from suanli.readers.traces.kineto_meta import KinetoMeta
+from suanli.readers.traces.kineto_salvage import EventReader, lost_names
+from suanli.readers.traces.source import Progress, Source, refuse
+from suanli.units import GIGA, HOUR
+
+_STEP = "ProfilerStep"
+_EPOCH_NS = 10**9 * GIGA  # September 2001: a clock that stands before it counts from something else
+
+
+def read_kineto(path: str | os.PathLike[str], progress: Progress | None = None) -> Trace:
+    """The trace in a file of Kineto. Raises UnreadableFileError for what is no file or no trace."""
+    source = Source(path, progress)
+    with _no_gc():
+        header, reader, columns = _read(source)
+        return _trace(source, KinetoMeta(header, reader.state.tail), reader, columns)
+
+
+def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
+    """Everything of the file: the text before its events, and the events as columns."""
+    reader = EventReader()
+    columns = KinetoColumns(reader.decoder)
+    texts = event_texts(source.blocks())
+    try:
+        header = next(texts)
+    except NoEventsError:
+        hint = "Is it a trace of torch.profiler?"
+        refuse(source.path, "no_trace", "the file holds no list of traceEvents", hint=hint)
+    held = next(texts)
+    for text in texts:
+        _take(reader, columns, held, last=False)
+        held = text
+    _take(reader, columns, held, last=True)
+    return header, reader, columns
+
+
+def _take(reader: EventReader, columns: KinetoColumns, text: bytes, last: bool) -> None:
+    """The events of one text into the columns: once more with all they say, where they say more than was asked."""
+    before = replace(reader.state)
+    if not columns.add(reader.read(text, last)):
+        reader.decoder.become_full()
+        reader.state = before
+        columns.add(reader.read(text, last))
+
+
+@contextmanager
+def _no_gc() -> Iterator[None]:
+    """No search for cycles meanwhile: millions of records, none of them in one."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: KinetoColumns) -> Trace:
+    work, host = _timed(columns.work(), columns), _timed(columns.host(), columns)
+    _check_any(source, reader, columns, len(work["start_ns"]) + len(host["start_ns"]))
+    base = meta.base_ns or 0
+    for table in (work, host):
+        table["start_ns"], table["end_ns"] = table["start_ns"] + base, table["end_ns"] + base
+    _mark_steps(host, columns)
+    linked(work, host)
+    pieces, spans = sorted_tables(work, host)
+    rank = meta.rank(source.path)
+    faults = _Faults(source, meta, reader, columns).all(rank, work)
+    return Trace(
+        path=source.path, format="kineto", producer=meta.producer, bytes_read=source.unpacked_bytes,
+        events=reader.state.events, devices=meta.devices(np.unique(pieces.device).tolist()),
+        names=tuple(columns.names.values_made), threads=tuple(columns.threads.values_made),
+        copy_kinds=tuple(columns.copies.values_made), details=tuple(columns.details.ops.values_made),
+        collectives=tuple(columns.details.calls.values_made), work=pieces, host=spans, rank=rank,
+        world_size=meta.world_size, base_ns=base, groups=meta.groups, recorded=meta.recorded, faults=faults,
+    )  # fmt: skip
+
+
+def _timed(table: dict[str, Array], columns: KinetoColumns) -> dict[str, Array]:
+    """The rows but those that begin at zero where the others do not: their time was never written."""
+    start = table["start_ns"]
+    if not len(start) or np.median(start) < HOUR * GIGA:
+        return table
+    columns.no_time += int((start == 0).sum())
+    return {name: values[start != 0] for name, values in table.items()}
+
+
+def _check_any(source: Source, reader: EventReader, columns: KinetoColumns, rows: int) -> None:
+    """Refuse a file whose events are all of another kind, or all broken."""
+    state = reader.state
+    if rows or not (state.uncategorised or columns.unknown or (state.lost_pieces and not state.events)):
+        return
+    if not state.events:
+        refuse(source.path, "broken_json", "no event of the trace can be read: its JSON is broken throughout")
+    got = f"categories {lost_names(columns.unknown)}" if columns.unknown else "events without a category"
+    message = f"none of the {state.events:,} events has a category of torch.profiler"
+    refuse(source.path, "no_known_events", message, got=got, expected="kernel, cpu_op, cuda_runtime and their kin")
+
+
+def _mark_steps(host: dict[str, Array], columns: KinetoColumns) -> None:
+    """Old versions wrote the steps of the profiler among the operators."""
+    steps = [place for name, place in columns.names.items() if name.startswith(_STEP)]
+    host["kind"] = np.where(np.isin(host["name"], steps), HostKind.MARK, host["kind"])
+
+
+@dataclass
+class _Faults:
+    """What was wrong with a file, as sentences."""
+
+    source: Source
+    meta: KinetoMeta
+    reader: EventReader
+    columns: KinetoColumns
+
+    def all(self, rank: int | None, work: dict[str, Array]) -> tuple[TraceFault, ...]:
+        said: list[tuple[str, int, str]] = []
+        said += self._of_json()
+        said += self._of_events()
+        if rank is None:
+            said.append(("no-rank", 0, "neither distributedInfo nor the name of the file says which rank this is"))
+        if self.meta.base_ns is None and len(work["start_ns"]) and work["start_ns"].max() < _EPOCH_NS:
+            said.append(("base-time", 0, "the file states no base time: its times are on a clock of their own"))
+        mine = tuple(TraceFault(code=code, count=count, message=message) for code, count, message in said)
+        return (*self.source.faults, *self.meta.faults(), *mine)
+
+    def _of_json(self) -> list[tuple[str, int, str]]:
+        reader, found = self.reader.state, []
+        if reader.lost_pieces:
+            what = f"{_pieces(reader.lost_pieces)} of broken JSON ({reader.lost_bytes:,} bytes) could not be read"
+            found.append(("broken-json", reader.lost_pieces, what))
+        if reader.repaired:
+            what = f"{_pieces(reader.repaired)} of broken JSON read after repair (quotes, escapes, bare words)"
+            found.append(("repaired-json", reader.repaired, what))
+        if not reader.ended:
+            found.append(("truncated", 1, "the file ends within its list of events: it was cut, or never finished"))
+        return found
+
+    def _of_events(self) -> list[tuple[str, int, str]]:
+        columns, found = self.columns, []
+        if columns.no_time:
+            found.append(("no-time", columns.no_time, f"{columns.no_time:,} events without a time are left out"))
+        if columns.negative:
+            mine = f"{columns.negative_work:,} of a device"
+            what = f"{columns.negative:,} events of negative duration are left out, {mine}"
+            found.append(("negative-duration", columns.negative, what))
+        if self.reader.state.uncategorised:
+            count = self.reader.state.uncategorised
+            found.append(("no-category", count, f"{count:,} events without a category are left out"))
+        if columns.unknown:
+            count = sum(columns.unknown.values())
+            what = f"{count:,} events of categories that are not known are left out: {lost_names(columns.unknown)}"
+            found.append(("unknown-category", count, what))
+        return found
+
+
+def _pieces(count: int) -> str:
+    return "1 piece" if count == 1 else f"{count:,} pieces"

@@ -1,0 +1,166 @@
+"""The events of Kineto that are read, as typed records: a decoder that skips in C what nobody asks for.
+
+The category tells the record, so that each holds only the arguments its kind of event has; categories that are not kept
+have a record without fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import pairwise
+from operator import or_
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Raw
+
+from suanli.nouns.trace import HostKind, WorkKind
+
+NONE = Raw(b"")  # an argument that is not there; compared by identity
+
+WORK_CATS = {
+    "kernel": WorkKind.KERNEL, "Kernel": WorkKind.KERNEL, "mtia_ccp_events": WorkKind.KERNEL,
+    "gpu_memcpy": WorkKind.COPY, "Memcpy": WorkKind.COPY, "gpu_memset": WorkKind.SET, "Memset": WorkKind.SET,
+}  # fmt: skip
+OP_CATS = {
+    "cpu_op": HostKind.OP, "Operator": HostKind.OP, "hpu_op": HostKind.OP, "user_annotation": HostKind.MARK,
+}  # fmt: skip
+RUNTIME_CATS = (
+    "cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "hip_driver", "xpu_runtime", "xpu_driver", "mtia_runtime",
+    "glow_runtime", "privateuse1_runtime", "privateuse1_driver",
+)  # fmt: skip
+NO_CAT = "(none)"  # put into names of processes and threads, which have no category
+# Known and not kept. gpu_user_annotation is a mark drawn over kernels, cuda_sync a wait: neither is work of a device.
+OTHER_CATS = (
+    "python_function", "Trace", "ac2g", "async", "async_gpu", "async_cpu_to_gpu", "fwdbwd", "overhead", "cuda_sync",
+    "cuda_event", "gpu_user_annotation", "cpu_instant_event", "mtia_counters", "mtia_insight", "hardware_counters",
+    "cuda_profiler_range", "xpu_sync", "privateuse1_sync", "collective_comm", "external_correlation", "memory",
+    NO_CAT,
+)  # fmt: skip
+
+# Fields stand in the order in which Kineto writes them: a key is sought from behind the one before it.
+COLLECTIVE_SAYS = (
+    ("in_elements", "In msg nelems"), ("out_elements", "Out msg nelems"), ("group_size", "Group size"),
+    ("dtype", "dtype"), ("group", "Process Group Name"), ("label", "Process Group Description"),
+    ("ranks", "Process Group Ranks"), ("group_id", "Process Group ID"), ("seq", "Seq"), ("src", "Src Rank"),
+    ("dst", "Dst Rank"),
+)  # fmt: skip
+LAUNCH_SAYS = (
+    ("hash", "kernel_hash"), ("file", "kernel_file"), ("kernel_name", "kernel_name"), ("kwargs", "kernel_kwargs"),
+    ("warps", "num_warps"), ("stages", "num_stages"), ("grid", "grid"),
+)  # fmt: skip
+KERNEL_SAYS = (
+    ("registers", "registers per thread"), ("shared", "shared memory"), ("grid", "grid"), ("block", "block"),
+    ("kind", "kind"),
+)  # fmt: skip
+_WORK_FIELDS = (
+    ("external", "External id"), ("device", "device"), ("stream", "stream"), ("correlation", "correlation"),
+    *KERNEL_SAYS, ("bytes", "bytes"), ("collective", "Collective name"), ("graph", "graph id"),
+    ("graph_node", "graph node id"), ("old_external", "external id"), ("size", "size"), ("direction", "direction"),
+)  # fmt: skip
+_OP_FIELDS = (
+    ("external", "External id"), ("function", "Record function id"), ("sequence", "Sequence number"),
+    ("forward", "Fwd thread id"), ("concrete", "Concrete Inputs"), ("index", "Ev Idx"), ("dims", "Input Dims"),
+    ("types", "Input type"), ("collective", "Collective name"),
+    ("backend", "kernel_backend"), ("old_dims", "Input dims"),
+)  # fmt: skip
+_NUMBERS = {
+    "external", "old_external", "device", "stream", "correlation", "bytes", "size", "graph", "graph_node", "function",
+    "index", "sequence", "forward",
+}  # fmt: skip
+
+
+def _arguments(name: str, fields: Iterable[tuple[str, str]]) -> type[msgspec.Struct]:
+    """A record of arguments: whole numbers, -1 where absent, and what is kept as it stands in the file."""
+    typed: list[Any] = [
+        (field, int, msgspec.field(default=-1, name=key))
+        if field in _NUMBERS
+        else (field, Raw, msgspec.field(default=NONE, name=key))
+        for field, key in fields
+    ]
+    return msgspec.defstruct(name, typed, gc=False, frozen=True)
+
+
+_RUNTIME_ARGS = _arguments("RuntimeArgs", (("correlation", "correlation"),))
+_WORK_ARGS, _OP_ARGS = _arguments("WorkArgs", _WORK_FIELDS), _arguments("OpArgs", _OP_FIELDS)
+_FULL_WORK_ARGS = _arguments("FullWorkArgs", (*_WORK_FIELDS, *COLLECTIVE_SAYS))
+_FULL_OP_ARGS = _arguments("FullOpArgs", (*_OP_FIELDS, *COLLECTIVE_SAYS, *LAUNCH_SAYS))
+
+
+class KinetoDecoder:
+    """Lists of events as JSON -> records. Learns categories it does not know, up to a bound, and keeps none of them.
+
+    Until the first event that tells of a collective or a Triton kernel (`says_more`) the records are smaller.
+    """
+
+    MOST_CATS = 300
+
+    def __init__(self) -> None:
+        self.full = False
+        self.runtime = {_record(cat, _RUNTIME_ARGS): HostKind.RUNTIME for cat in RUNTIME_CATS}
+        self.others = [_record(cat, None) for cat in OTHER_CATS]
+        self.unknown: dict[type[Any], str] = {}
+        self._set(_WORK_ARGS, _OP_ARGS)
+
+    def become_full(self) -> None:
+        """From now on records hold everything that is read of an event."""
+        self.full = True
+        self._set(_FULL_WORK_ARGS, _FULL_OP_ARGS)
+
+    def _set(self, work: type[msgspec.Struct], ops: type[msgspec.Struct]) -> None:
+        self.work = {_record(cat, work): kind for cat, kind in WORK_CATS.items()}
+        self.ops = {_record(cat, ops): kind for cat, kind in OP_CATS.items()}
+        self._build()
+
+    def _build(self) -> None:
+        kept = [*self.work, *self.ops, *self.runtime]
+        self.codes = {each: code for code, each in enumerate(kept)}
+        self.kinds = np.array([*self.work.values(), *self.ops.values(), *self.runtime.values()], dtype=np.uint8)
+        borders = np.cumsum([0, len(self.work), len(self.ops), len(self.runtime)]).tolist()
+        self.groups = list(pairwise(borders))  # codes of device work, of operators and marks, of runtime calls
+        every = reduce(or_, [*kept, *self.others, *self.unknown])
+        self._list = msgspec.json.Decoder(list[every], strict=False)  # type: ignore[valid-type]
+        self._one = msgspec.json.Decoder(every, strict=False)
+
+    def learn(self, cat: str) -> bool:
+        """Whether events of a category not known so far can be read from now on."""
+        if len(self.unknown) >= self.MOST_CATS or cat in self.unknown.values():
+            return False
+        self.unknown[_record(cat, None)] = cat
+        self._build()
+        return True
+
+    def many(self, text: bytes) -> list[Any]:
+        """The records of a JSON list. Raises msgspec.ValidationError, msgspec.DecodeError, RecursionError."""
+        found: list[Any] = self._list.decode(text)
+        return found
+
+    def one(self, text: bytes) -> Any:
+        """The record of one event. Raises as `many` does."""
+        return self._one.decode(text)
+
+
+def says_more(args: Sequence[Any], *, ops: bool) -> bool:
+    """Whether arguments of device work, or of operators, tell of what only full records hold."""
+    if ops and not absent([each.backend for each in args]):
+        return True
+    return not absent([each.collective for each in args])
+
+
+def absent(values: Sequence[Any]) -> bool:
+    """Whether an argument is in no event: told by identity, which is quick."""
+    return values.count(NONE) == len(values)
+
+
+def _record(cat: str, args: type[msgspec.Struct] | None) -> type[Any]:
+    fields: list[Any] = []
+    if args is not None:
+        fields = [
+            ("ph", str, ""), ("name", str, ""), ("pid", int | str, ""), ("tid", int | str, ""),
+            ("ts", Raw, NONE), ("dur", Raw, NONE), ("args", args, args()),
+        ]  # fmt: skip
+    elif cat not in OTHER_CATS:
+        fields = [("ph", str, "")]
+    return msgspec.defstruct("Event", fields, tag=cat, tag_field="cat", gc=False)

@@ -1,0 +1,166 @@
+"""A file of a trace as blocks of its content: plain, gzip or zip, streamed, nothing unpacked to disk."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from suanli.errors import Fault, UnreadableFileError, shown
+from suanli.nouns.trace import TraceFault
+from suanli.units import GIBI, KIBI, MEBI
+
+Progress = Callable[[int, int], None]  # bytes of the file read so far, bytes it has
+BLOCK_BYTES = MEBI  # records of that much text fit the caches
+READ_BYTES = 256 * KIBI  # of a packed file at a time: what it unpacks to is given on by blocks
+BOMB_RATIO, BOMB_BYTES = 400, GIBI  # traces pack 10 to 60 times
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+
+
+def refuse(path: str | os.PathLike[str], code: str, message: str, **parts: Any) -> NoReturn:
+    """Raise the error that says why a file is not read."""
+    where = str(path) if len(str(path)) < 300 else f"{str(path)[:299]}…"
+    raise UnreadableFileError(Fault(code=code, message=message, where=where.replace("\0", "\\0"), **parts))
+
+
+class Source:
+    """The content of one file. `blocks` can be asked for again; `faults` says what was wrong with the packing.
+
+    Raises UnreadableFileError for what is no file, cannot be read, or is no archive of one file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
+        self.path, self.progress = str(path), progress
+        self.faults: list[TraceFault] = []
+        self.unpacked_bytes = 0
+        try:
+            status = Path(path).stat()
+        except (OSError, ValueError) as problem:
+            self._unreadable(problem)
+        if not stat.S_ISREG(status.st_mode):
+            refuse(path, "no_file", "a trace is a file", got="a folder" if stat.S_ISDIR(status.st_mode) else "no file")
+        self.size = status.st_size
+
+    def blocks(self) -> Iterator[bytes]:
+        """The content, unpacked, in blocks of about a megabyte."""
+        self.unpacked_bytes, self.faults = 0, []
+        try:
+            with Path(self.path).open("rb") as file:
+                for block in self._content(file):
+                    self.unpacked_bytes += len(block)
+                    self._check_ratio()
+                    yield block
+        except UnreadableFileError:
+            raise  # it is an OSError too, and says already what is wrong
+        except OSError as problem:
+            self._unreadable(problem)
+
+    def head(self, size: int) -> bytes:
+        """The first bytes of the content."""
+        found = b""
+        for block in self.blocks():
+            found += block
+            if len(found) >= size:
+                break
+        return found[:size]
+
+    def _content(self, file: BinaryIO) -> Iterator[bytes]:
+        magic = file.read(4)
+        file.seek(0)
+        if magic[:2] == GZIP:
+            return self._gzip(file)
+        if magic == ZIP:
+            return self._zip(file)
+        return self._plain(file, BLOCK_BYTES)
+
+    def _plain(self, file: BinaryIO, size: int) -> Iterator[bytes]:
+        done = 0
+        while block := file.read(size):
+            done += len(block)
+            if self.progress:
+                self.progress(min(done, self.size), self.size)
+            yield block
+
+    def _gzip(self, file: BinaryIO) -> Iterator[bytes]:
+        """Members one after another; what stands before a break is given, and the break is a fault."""
+        kept: list[bytes] = []
+        unpack, size = _inflater(), 0
+        for packed in self._plain(file, READ_BYTES):
+            data = packed
+            while data:
+                try:
+                    block = unpack.decompress(data, BLOCK_BYTES)
+                except Exception as problem:  # noqa: BLE001  zlib and isal have errors of their own
+                    self._broken("broken-gzip", f"the gzip is broken ({problem}): what stands after it is not read")
+                    yield b"".join(kept)
+                    return
+                kept.append(block)
+                size += len(block)
+                if size >= BLOCK_BYTES:
+                    yield b"".join(kept)
+                    kept, size = [], 0
+                data, unpack = _rest(unpack)
+        if not unpack.eof:
+            self._broken("truncated", "the gzip ends before its end: the file was cut")
+        yield b"".join(kept)
+
+    def _zip(self, file: BinaryIO) -> Iterator[bytes]:
+        try:
+            with zipfile.ZipFile(file) as archive, archive.open(self._member(archive)) as member:
+                while block := member.read(BLOCK_BYTES):
+                    if self.progress:
+                        self.progress(min(file.tell(), self.size), self.size)
+                    yield block
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as problem:
+            if not self.unpacked_bytes:
+                refuse(self.path, "broken_zip", f"the zip cannot be unpacked: {problem}")
+            self._broken("broken-zip", f"the zip is broken ({problem}): what stands after it is not read")
+
+    def _member(self, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+        members = [
+            each for each in archive.infolist()
+            if not (each.is_dir() or each.filename.startswith("__MACOSX/") or Path(each.filename).name.startswith("."))
+        ]  # fmt: skip
+        if len(members) == 1:
+            return members[0]
+        names = ", ".join(shown(each.filename) for each in members[:3]) + (" …" if len(members) > 3 else "")
+        refuse(
+            self.path, "many_members", "the zip does not hold one file alone",
+            got=f"{len(members)} files: {names}" if members else "no file",
+            hint="Unpack it and give the trace that is meant.",
+        )  # fmt: skip
+
+    def _check_ratio(self) -> None:
+        if self.unpacked_bytes > max(BOMB_BYTES, BOMB_RATIO * self.size):
+            refuse(
+                self.path, "too_large", f"the file unpacks to more than {BOMB_RATIO} times its size",
+                got=f"{self.size:,} bytes packed", hint="No profiler writes that; unpack it by hand if it is meant.",
+            )  # fmt: skip
+
+    def _broken(self, code: str, message: str) -> None:
+        self.faults.append(TraceFault(code=code, count=1, message=message))
+
+    def _unreadable(self, problem: Exception) -> NoReturn:
+        said = getattr(problem, "strerror", None) or str(problem)
+        refuse(self.path, "unreadable", "the trace cannot be read", got=said)
+
+
+def _inflater() -> Any:
+    """isal's where it is installed, half as long as zlib's."""
+    try:
+        from isal import isal_zlib  # noqa: PLC0415
+    except ImportError:
+        return zlib.decompressobj(wbits=31)
+    return isal_zlib.decompressobj(wbits=31)
+
+
+def _rest(unpack: Any) -> tuple[bytes, Any]:
+    """What is still to be unpacked, and by whom: a gzip may have several members, and zeros after the last."""
+    if not unpack.eof:
+        return unpack.unconsumed_tail, unpack
+    after = unpack.unused_data.lstrip(b"\0")
+    return (after, _inflater()) if after else (b"", unpack)

@@ -1,0 +1,48 @@
+"""Rows keep their partners when the tables are sorted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suanli.readers.traces.columns import sorted_tables
+
+
+def test_rows_are_sorted_and_places_follow() -> None:
+    work = {"start_ns": [30, 10], "end_ns": [40, 20], "device": [0, 0], "launch": [1, 0], "op": [-1, 2]}
+    host = {"start_ns": [5, 25, 1], "end_ns": [6, 26, 9], "thread": [0, 0, 0]}
+    pieces, spans = sorted_tables(work, host)
+    assert spans.start_ns.tolist() == [1, 5, 25]
+    assert pieces.start_ns.tolist() == [10, 30]
+    assert pieces.launch.tolist() == [1, 2]  # host rows 0 and 1 as given are rows 1 and 2 now
+    assert pieces.op.tolist() == [0, -1]
+    assert pieces.graph.tolist() == [-1, -1]  # not given
+
+
+def test_a_parent_stands_before_a_child_of_the_same_start() -> None:
+    host = {"start_ns": [0, 0], "end_ns": [5, 9], "thread": [0, 0], "name": [7, 8]}
+    _, spans = sorted_tables({"start_ns": [], "end_ns": []}, host)
+    assert spans.name.tolist() == [8, 7]
+
+
+def test_a_column_nobody_knows_is_a_fault_of_the_reader() -> None:
+    with pytest.raises(AssertionError, match=r"no such columns: \['colour'\]"):
+        sorted_tables({"start_ns": [], "end_ns": [], "colour": []}, {"start_ns": [], "end_ns": [], "thread": []})
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 3)), min_size=1, max_size=30))
+def test_every_piece_keeps_its_launch(rows: list[tuple[int, int, int]]) -> None:
+    starts, lengths, lanes = (np.array(column) for column in zip(*rows, strict=True))
+    host = {"start_ns": starts, "end_ns": starts + lengths, "thread": lanes, "correlation": np.arange(len(rows))}
+    work = {
+        "start_ns": starts[::-1],
+        "end_ns": (starts + lengths)[::-1],
+        "device": lanes[::-1],
+        "launch": np.arange(len(rows))[::-1],
+        "correlation": np.arange(len(rows))[::-1],
+    }
+    pieces, spans = sorted_tables(work, host)
+    assert (spans.correlation[pieces.launch] == pieces.correlation).all()
+    assert (np.diff(pieces.device) >= 0).all()
