@@ -141,6 +141,21 @@ def _blocks(node: Module, path: str) -> Iterator[tuple[str, Module]]:
             yield from _blocks(child, here)
 
 
+def together(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """Pieces with linears that read the same input, one after another, taken as one product."""
+    held: list[Piece] = []
+    for piece in pieces:
+        joins = held and isinstance(piece.layer, Linear) and piece.layer.shares_input and piece.cut == held[0].cut
+        if joins and isinstance(held[0].layer, Linear):
+            held.append(piece)
+            continue
+        if held:
+            yield held
+        held = [piece]
+    if held:
+        yield held
+
+
 # --- how a leaf is cut --------------------------------------------------------------------------------------------
 
 
