@@ -21,7 +21,7 @@ _FOUR_BIT = ("nvfp4", "mxfp4", "int4")
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """Dtypes of a served model. 4-bit schemes of a mixture quantise its experts and nothing else, as published ones do."""
+    """Dtypes of a served model. Of a mixture, 4-bit schemes quantise its experts alone, as published ones do."""
 
     dtype: str = "bf16"
     cache_bytes: float = 2.0

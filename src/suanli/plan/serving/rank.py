@@ -1,7 +1,7 @@
 """What one rank of a served model runs for a token: products, experts, caches read, passes, collectives, as terms.
 
-The terms know nothing of a device or of how many tokens there are; `times` gives them seconds. How leaves are cut is the
-planner's (`plan.pieces`, `plan.sharding`): the same model laid over the same ranks.
+The terms know nothing of a device or of how many tokens there are; `times` gives them seconds. How leaves are cut is
+the planner's (`plan.pieces`, `plan.sharding`): the same model laid over the same ranks.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class RankWork:
 
 
 def rank_work(arch: Arch, layout: ServingLayout, precision: Precision) -> RankWork:
-    """The terms of a decoder-only model under a layout; what a layer's kind has no term for is a pass over its state."""
+    """The terms of a decoder-only model under a layout; a recurrent leaf is a pass over its state."""
     parts = parts_of(arch)
     leaves = [piece for block in parts.blocks for piece in block.pieces]
     mixture = any(isinstance(piece.layer, Experts) for piece in leaves)
@@ -178,7 +178,8 @@ def _experts(piece: Piece, count: int, how: _Context) -> Iterator[Any]:
     leaf: Any = rank_leaf(piece, how.at)
     wide = (2 if layer.gated else 1) * leaf.ffn
     yield Mixture(
-        num=layer.num, chosen=min(layer.top_k, layer.num), count=count, matrices=((wide, layer.hidden), (layer.hidden, leaf.ffn)),
+        num=layer.num, chosen=min(layer.top_k, layer.num), count=count,
+        matrices=((wide, layer.hidden), (layer.hidden, leaf.ffn)),
         stored=how.precision.stored(layer, mixture=True),
     )  # fmt: skip
     ranks = how.layout.tp * how.layout.dp_attention

@@ -100,8 +100,7 @@ class Replica:
             experts=self._experts(share),
             cache=self._cache(own, keys),
             passes=self._passes(rows),
-            collectives=sum((self._exchange(each, share if each.everyone else own) for each in self.work.exchanges), 0 * own)
-            + self._sends(own),
+            collectives=self._exchanges(own, share) + self._sends(own),
             layers=self.work.layers + 0 * own,
             sequences=own,
         )  # fmt: skip
@@ -140,6 +139,9 @@ class Replica:
         for each in self.work.passes:
             total = total + each.count * self.curves.memory_s(rows[each.row] * each.width * _ACTIVATION_BYTES)
         return total
+
+    def _exchanges(self, own: Numbers, share: Numbers) -> Numbers:
+        return sum((self._exchange(each, share if each.everyone else own) for each in self.work.exchanges), 0 * own)
 
     def _exchange(self, each: Exchange, rows: Numbers) -> Numbers:
         moved = rows * each.width * _ACTIVATION_BYTES
