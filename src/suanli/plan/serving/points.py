@@ -90,10 +90,12 @@ def _reason(point: ServingPoint, seen: set[Any]) -> str | None:
     known = _unknown(point) or _unmeasured(point)
     key = (point.fold, point.layout, point.dtype, point.version, point.isl, point.osl, point.concurrency, point.ttft_s,
            point.tpot_s, point.tokens_per_s)  # fmt: skip
-    if known is None and key in seen:
+    if known is not None:
+        return known
+    if key in seen:
         return "copy of another row"
     seen.add(key)
-    return known
+    return None
 
 
 def _unknown(point: ServingPoint) -> str | None:
