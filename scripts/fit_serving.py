@@ -14,7 +14,7 @@ from pathlib import Path
 
 from suanli.catalog import serving_presets
 from suanli.nouns.serving_profile import NUMBERS
-from suanli.plan.serving.check import ServingCheck, check_points
+from suanli.plan.serving.accuracy import ServingCheck, check_points
 from suanli.plan.serving.points import Kept, keep_points, label_of
 from suanli.readers.preset import read_named_preset
 from suanli.readers.serving_points import read_serving_points

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from suanli.nouns.serving_profile import NUMBERS, ServingProfile
-from suanli.plan.serving.check import BELIEVED
+from suanli.plan.serving.accuracy import BELIEVED
 from suanli.plan.serving.fitting import Served, fit_engines
 from suanli.plan.serving.power import BELIEVED as POWER
 from suanli.plan.serving.power import fit_power

@@ -9,7 +9,7 @@ import pytest
 
 from suanli.nouns.measured_serving import ServingPoint
 from suanli.nouns.serving import ServingLayout
-from suanli.plan.serving.check import check_points
+from suanli.plan.serving.accuracy import check_points
 from suanli.plan.serving.points import CHAT_PROMPT, keep_points, label_of, prompt_of, seconds_of
 from suanli.readers.preset import read_named_preset
 from suanli.readers.serving_points import read_serving_points
