@@ -93,7 +93,7 @@ def test_the_simulation_waits_as_md1_says(load: float) -> None:
     service = 0.1
     found = simulate(PLAIN, poisson(load / service, 200_000, seed=3), Requests(isl=1000, osl=1), 1, 1000, "Poisson")
     assert found.mean_wait_s == pytest.approx(mean_wait_md1_s(load, service), rel=0.03)
-    assert found.ttft_s[50] >= service
+    assert found.ttft_s[50] >= service * (1 - 1e-9)
 
 
 def test_a_lone_request_takes_its_prefill_and_its_steps() -> None:
