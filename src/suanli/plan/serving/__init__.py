@@ -1,0 +1,1 @@
+"""Serving: what a replica holds, how much of it is left for users, what their tokens cost."""
