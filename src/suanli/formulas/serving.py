@@ -93,7 +93,7 @@ def cache_static_bytes(total_bytes: float, weight_bytes: float, activation_bytes
 
 @formula(unit="bytes", expression="T·(h + f)·b + B·V·4 + H·T·S·4 (the last where scores are stored)",
          source="llama.cpp: inputs and gates of one layer, fp32 logits, fp32 scores without flash attention",
-         legend={"sequences": "B: sequences whose logits are made", 
+         legend={"sequences": "B: sequences whose logits are made",
                  "scores_heads": "H: heads, 0 with flash attention"})  # fmt: skip
 def compute_buffer_bytes(
     tokens: int, hidden: int, ffn: int, bytes_per_element: int, sequences: int, vocab: int, scores_heads: int, keys: int
@@ -109,7 +109,7 @@ def compute_buffer_bytes(
          source="AutoGPTQ and AutoAWQ checkpoints; DeepSeek-V3 weight_scale_inv; OCP Microscaling Formats 1.0",
          legend={"group_in": "g: inputs that share a scale", "group_out": "p: outputs that share a scale",
                  "scale_bytes": "s: bytes of a scale", "zero_bits": "z: bits of a zero point",
-                 "index_bytes": "x: bytes of an input's group index", 
+                 "index_bytes": "x: bytes of an input's group index",
                  "tensor_bytes": "c: bytes of the matrix besides"})  # fmt: skip
 def scale_bytes(
     in_features: int, out_features: int, group_in: int, group_out: int, scale_bytes: int, zero_bits: int,

@@ -37,10 +37,14 @@ def read_scheme(config: Mapping[str, Any], where: str = "config.json") -> Scheme
     method = entry.get("quant_method")
     make = _METHODS.get(str(method).replace("_", "-").lower())
     if make is None:
-        faults.add(code="unknown_quant_method", message=f"unknown method of quantisation {shown(method)}",
-                   where=f"{at}.quant_method", expected="one of " + ", ".join(_METHODS),
-                   nearest=nearest_names(str(method), _METHODS),
-                   hint="Give --dtype a scheme by name, or the folder with the weights: their headers say all.")  # fmt: skip
+        faults.add(
+            code="unknown_quant_method",
+            message=f"unknown method of quantisation {shown(method)}",
+            where=f"{at}.quant_method",
+            expected="one of " + ", ".join(_METHODS),
+            nearest=nearest_names(str(method), _METHODS),
+            hint="Give --dtype a scheme by name, or the folder with the weights: their headers say all.",
+        )
     found = make(reader) if make else None
     faults.raise_if_any()
     assert found is not None
@@ -137,7 +141,8 @@ def _compressed(reader: _Reader) -> Scheme:
                                     weights.faults)), name="compressed-tensors")  # fmt: skip
     if strategy not in shapes:
         reader.faults.add(code="unknown_strategy", message=f"unknown strategy {shown(strategy)}",
-                          where=f"{weights.at}.strategy", expected="one of " + ", ".join((*shapes, "block")))  # fmt: skip
+                          where=f"{weights.at}.strategy",
+                          expected="one of " + ", ".join((*shapes, "block")))  # fmt: skip
         return find_scheme("fp8")
     group_in, group_out = shapes[strategy]
     nvfp4 = bits == 4 and kind == "float"

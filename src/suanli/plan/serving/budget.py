@@ -97,9 +97,10 @@ def activation_bytes(
     """
     rules = find_engine(engine) if isinstance(engine, str) else engine
     shape = _shape(arch)
+    logits = 1 if rules.flash else rules.chunk_tokens
     buffer = serving.compute_buffer_bytes(
         tokens=rules.chunk_tokens, hidden=shape.hidden, ffn=-(-shape.widest // layout.tp),
-        bytes_per_element=-(-DTYPE_BITS[dtype] // BITS_PER_BYTE), sequences=rules.chunk_tokens if not rules.flash else 1,
+        bytes_per_element=-(-DTYPE_BITS[dtype] // BITS_PER_BYTE), sequences=logits,
         vocab=shape.vocab, scores_heads=0 if rules.flash else -(-shape.heads // layout.tp), keys=keys,
     )  # fmt: skip
     return buffer + rules.reserve_bytes + (rules.comm_bytes if layout.gpus > 1 else 0)

@@ -185,9 +185,8 @@ def _notes(arch: Arch, tokens: int, layout: ServingLayout, lines: tuple[CacheLin
     notes = []
     if arch.max_positions and tokens > arch.max_positions:
         notes.append(f"{tokens:,} positions are more than the model's {arch.max_positions:,}")
-    for line in lines:
-        if line.replicas > 1:
-            notes.append(f"{line.kind}: {line.replicas} of {layout.tp} tp ranks hold the same bytes")
+    copied = [line for line in lines if line.replicas > 1]
+    notes += [f"{line.kind}: {line.replicas} of {layout.tp} tp ranks hold the same bytes" for line in copied]
     return tuple(notes)
 
 

@@ -42,11 +42,14 @@ def _check_heads(parts: Parts, layout: ServingLayout, faults: FaultList) -> None
     for heads in (each for each in kv_heads if each):
         if heads % layout.tp and layout.tp % heads:
             faults.add(code="not_divisible", message="key and value heads cannot be cut or copied evenly", where="--tp",
-                       got=f"{heads} heads over {layout.tp}", expected=f"a divisor or a multiple of {heads}")  # fmt: skip
-        elif layout.cp > max(1, layout.tp // heads):
+                       got=f"{heads} heads over {layout.tp}",
+                       expected=f"a divisor or a multiple of {heads}")  # fmt: skip
+            continue
+        copies = max(1, layout.tp // heads)
+        if layout.cp > copies:
             faults.add(code="bad_cp", message="more ranks share positions than hold the same heads", where="--cp",
-                       got=f"{layout.cp}, where {heads} heads over {layout.tp} make {max(1, layout.tp // heads)} copies",
-                       expected=f"at most {max(1, layout.tp // heads)}")  # fmt: skip
+                       got=f"{layout.cp}, where {heads} heads over {layout.tp} are held {copies} times",
+                       expected=f"at most {copies}")  # fmt: skip
     if layout.tp % layout.cp:
         faults.add(code="not_divisible", message="positions are shared among the tp ranks", where="--cp",
                    got=f"{layout.cp} of {layout.tp}", expected=f"one of {_listed(_divisors(layout.tp))}")  # fmt: skip

@@ -52,16 +52,16 @@ class Load:
         faults.raise_if_any()
 
 
+_HINTS = {"concurrency": "Cost and energy change six- to elevenfold with it: neither is told without."}
+
+
 def _check(faults: FaultList, name: str, value: object, *, whole: bool = False, high: float = math.inf) -> None:
-    number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-    if number and 0 < value <= high and math.isfinite(value):  # type: ignore[operator]
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and 0 < value <= high
+    if good and (not whole or isinstance(value, int)):
         return
-    hint = (
-        "Cost and energy change six- to elevenfold with it: neither is told without." if name == "concurrency" else None
-    )
     kind = "a whole number above 0" if whole else "above 0" + (f", at most {high:g}" if math.isfinite(high) else "")
     faults.add(code=f"bad_{name}", message=f"{name} is missing or not possible", where=name, got=shown(value),
-               expected=kind, hint=hint)  # fmt: skip
+               expected=kind, hint=_HINTS.get(name))  # fmt: skip
 
 
 def catalogue_price(device: Device, kind: str = "on-demand") -> tuple[float, str]:
