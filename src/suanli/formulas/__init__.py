@@ -15,6 +15,7 @@ from suanli.formulas import (
     running,
     scaling,
     scans,
+    serving,
     steps,
     trainers,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "running",
     "scaling",
     "scans",
+    "serving",
     "steps",
     "trainers",
 ]

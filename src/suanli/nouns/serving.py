@@ -24,6 +24,7 @@ class ServingLayout:
     dp_attention: int = _field(
         "ranks", "data-parallel groups of the attention; each holds the KV cache of its own sequences", default=1
     )
+    cp: int = _field("ranks", "of the tp ranks, those that share the positions of the cache among them", default=1)
 
     @property
     def gpus(self) -> int:
@@ -43,6 +44,7 @@ class CacheLine:
     bytes_per_token_per_rank: float = _field("B", "of the fullest rank, after tp, pp and dp_attention")
     bytes_constant_per_rank: float = _field("B", "of one sequence on the fullest rank")
     formula: str = _field("", "id in the registry")
+    replicas: int = _field("ranks", "that hold the same bytes: copies of key/value heads, or a latent", default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,14 @@ class KvCache:
     ideal_bytes_per_rank: float = _field("B", "one sequence on the fullest rank")
     paged_bytes_per_rank: float = _field("B", "one sequence on the fullest rank, in pages")
     lines: tuple[CacheLine, ...] = _field("", "by kind of layer; they add up")
+    first_token_bytes: float = _field("B", "whole model, a token that every window still holds", default=0)
+    paged_by_rule: Mapping[str, float] = _field(
+        "B", "one sequence, whole model, by rule for kinds of layers side by side", default_factory=dict, hash=False
+    )
+    blocks: float = _field("pages", "of one sequence on the fullest rank", default=0)
+    page_bytes: float = _field("B", "a page on the fullest rank, over the layers that share it", default=0)
+    growing_only: bool = _field("", "every layer keeps every position: the cache can be told in tokens", default=True)
+    notes: tuple[str, ...] = _field("", "what was assumed", default=())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +80,8 @@ class WeightBytes:
     per_rank: float = _field("B", "of the fullest rank")
     parts: Mapping[str, float] = _field("B", "linear, experts, embedding, head, norms, scales …")
     source: str = _field("", "config, safetensors header, GGUF header")
+    read: float = _field("B", "of them, what one step reads at most: all but a table that is looked up", default=0)
+    read_per_rank: float = _field("B", "the same on the fullest rank", default=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +95,8 @@ class MemoryBudget:
     cache: float = _field("B", "left for the cache; negative where the weights do not fit")
     cache_tokens: int = _field("tokens", "positions the cache holds on one replica")
     max_concurrency: int = _field("sequences", "of isl + osl positions at once on one replica")
+    engine: str = _field("", "whose rule", default="")
+    fraction: float = _field("fraction", "that the engine was told", default=1.0)
 
 
 class ServingRates(Protocol):
