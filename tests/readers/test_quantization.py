@@ -60,7 +60,9 @@ def test_a_config_without_one() -> None:
 
 @pytest.mark.parametrize("key", ["modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules"])
 def test_what_is_left_alone(key: str) -> None:
-    found = read_scheme(config(quant_method="fp8", weight_block_size=[128, 128], **{key: ["model.layers.0", "lm_head"]}))
+    found = read_scheme(
+        config(quant_method="fp8", weight_block_size=[128, 128], **{key: ["model.layers.0", "lm_head"]})
+    )
     assert found is not None and found.skip == ("model.layers.0", "lm_head")
     arch = read_named_preset("llama-3.2-1b")
     layer = 2048 * (2 * 2048 + 2 * 512 + 3 * 8192)  # a byte more for each weight of one layer, less its scales
@@ -72,7 +74,12 @@ def test_gpt_oss_as_published() -> None:
     """Its config lists attention, router, table and head; none of them is among the experts."""
     values = config(
         quant_method="mxfp4",
-        modules_to_not_convert=["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"],
+        modules_to_not_convert=[
+            "model.layers.*.self_attn",
+            "model.layers.*.mlp.router",
+            "model.embed_tokens",
+            "lm_head",
+        ],
     )
     found = read_scheme(values)
     assert found is not None

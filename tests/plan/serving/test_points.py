@@ -52,8 +52,9 @@ def test_copies_count_once() -> None:
 def test_throughput_becomes_seconds_and_memory_sets_the_concurrency() -> None:
     offline = point(kind="offline", concurrency=None, ttft_s=None, tpot_s=None, tokens_per_s=5000.0)
     kept = keep_points([offline], read)
-    # 80e9 bytes less 15 GB of weights and 2 GB, nine tenths, over 65,536 bytes a token and 1,050 tokens
-    assert kept.concurrency[0] == pytest.approx(0.9 * (80e9 - 2 * 7.505e9 - 2e9) / 65_536 / 1050, rel=0.01)
+    # 0.9 of 80e9 bytes less 16.06 GB of weights, 3.5 GB of reserve and a chunk's buffer, over 65,536 bytes (fp8 cache)
+    # a token and 1,050 tokens of a sequence
+    assert kept.concurrency[0] == pytest.approx((72e9 - 16.06e9 - 3.5e9) / 65_536 / 1050, rel=0.03)
     assert seconds_of(offline, 100.0) == 0.02
     assert (label_of(offline), label_of(point())) == ("vllm/offline", "vllm")
     assert prompt_of(point(isl=None)) == CHAT_PROMPT

@@ -28,12 +28,12 @@ def replica(
     model: str = "llama-3.1-8b", gpu: str = "h100-sxm", dtype: str = "bf16", preset: str = "ideal", **layout: int
 ) -> Replica:
     profile = find_serving_preset(preset).profile
-    return build_replica(read(model), find_device(gpu), ServingLayout(**layout), Precision(dtype=dtype), profile)
+    return build_replica(read(model), find_device(gpu), ServingLayout(**layout), Precision.of(dtype), profile)
 
 
 def matrices(arch: Arch, **layout: int) -> int:
     """Weights of all products and experts of one rank."""
-    work = rank_work(arch, ServingLayout(**layout), Precision())
+    work = rank_work(arch, ServingLayout(**layout), Precision.of())
     dense = sum(each.count * each.n * each.k for each in work.products)
     ep = layout.get("ep", 1)
     return dense + sum(each.count * each.num // ep * sum(n * k for n, k in each.matrices) for each in work.mixtures)
@@ -138,4 +138,3 @@ def test_prefill_counts_each_pair_once(isl: int, pairs: int) -> None:
 def test_a_pipeline_decodes_its_sequences_in_shares() -> None:
     one, two = replica("llama-3.1-70b", tp=4), replica("llama-3.1-70b", tp=4, pp=2)
     assert two.decode_parts(16.0, 1000.0).weights == pytest.approx(one.decode_parts(8.0, 1000.0).weights)
-    assert two.weight_bytes == one.weight_bytes / 2

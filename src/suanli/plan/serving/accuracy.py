@@ -13,6 +13,7 @@ from suanli.plan.calibrate import half_width
 from suanli.plan.serving.fitting import FittedEngines, Served, fit_engines
 from suanli.plan.serving.points import Kept, prompt_of
 from suanli.plan.serving.power import fit_power, joule_parts
+from suanli.plan.serving.replicas import with_profile
 
 Array = Any
 # What is believed of an engine before any point: factors from micro-benchmarks (memory reads reach 0.84 to 0.91 of the
@@ -58,7 +59,7 @@ def check_points(kept: Kept) -> ServingCheck:
     served = kept.served()
     engines = fit_engines(served, BELIEVED)
     fitted, held = engines.predict(served), _held_out(served)
-    errors = list(_times(kept, served, fitted, held))
+    errors = list(_times(kept, served, engines, fitted, held))
     power, energy = _energy(kept, served, fitted, held)
     labels = np.array(served.engines)
     logs = np.log(held / served.seconds)
@@ -77,7 +78,7 @@ def _held_out(served: Served) -> Array:
     return found
 
 
-def _times(kept: Kept, served: Served, fitted: Array, held: Array) -> list[ServingError]:
+def _times(kept: Kept, served: Served, engines: FittedEngines, fitted: Array, held: Array) -> list[ServingError]:
     import numpy as np  # noqa: PLC0415
 
     online, other = np.array(kept.of_kind("served")), np.array(kept.of_kind("offline", "chat"))
@@ -87,7 +88,7 @@ def _times(kept: Kept, served: Served, fitted: Array, held: Array) -> list[Servi
         ratios = [each[online] / served.seconds[online] for each in (fitted, held)]
         found.append(_error("time per output token", "aiconfigurator's silicon sample", ratios, served, online, "mean",
                             (None, 0.15)))  # fmt: skip
-        found.append(_first_token(kept, served, online, fitted, held))
+        found += _first_token(kept, served, online, engines)
     if other.any():
         ratios = [served.seconds[other] / each[other] for each in (fitted, held)]
         found.append(_error("output throughput", "TensorRT-LLM offline, ML.ENERGY", ratios, served, other, "median",
@@ -99,24 +100,29 @@ def _times(kept: Kept, served: Served, fitted: Array, held: Array) -> list[Servi
     return found
 
 
-def _first_token(kept: Kept, served: Served, rows: Array, fitted: Array, held: Array) -> ServingError:
-    """Time to first token if users arrive evenly: a wait of half a step, then the prefill of the prompt alone."""
+_ARRIVALS = (
+    ("arrivals assumed even: half a step, then the prompt's own prefill", lambda _: 1.0),
+    ("all users assumed to send together: half of the other prompts come first", lambda users: (users + 1) / 2),
+)
+
+
+def _first_token(kept: Kept, served: Served, rows: Array, engines: FittedEngines) -> list[ServingError]:
+    """Time to first token under two assumptions: the table does not say how requests arrive. Nothing is fitted."""
     import numpy as np  # noqa: PLC0415
 
-    places = np.flatnonzero(rows)
-    engines = fit_engines(served, BELIEVED)
-    found: list[list[float]] = [[], []]
-    for place in places:
-        point, replica = kept.points[place], kept.replicas[place]
-        profile = engines.profile(served.engines[place])
-        prefill = sum(replica.prefill_parts(prompt_of(point), prompt_of(point)).seconds(profile).values())
-        for which, step in enumerate((fitted, held)):
+    found = []
+    for said, prompts in _ARRIVALS:
+        ratios = []
+        for place in (int(each) for each in np.flatnonzero(rows)):
+            point, users = kept.points[place], kept.concurrency[place]
+            replica = with_profile(kept.replicas[place], engines.profile(served.engines[place]))
+            step = float(replica.decode_s(users, prompt_of(point) + point.osl / 2))
+            prefill = float(replica.prefill_s(prompt_of(point), prompt_of(point)))
             assert point.ttft_s is not None, "checked when it was kept"
-            found[which].append((float(prefill) + step[place] / 2) / point.ttft_s)
-    ratios = [np.array(each) for each in found]
-    return _error(
-        "time to first token", "aiconfigurator; arrivals assumed even, prefill not held out", ratios, served, rows
-    )
+            ratios.append((step / 2 + prompts(users) * prefill) / point.ttft_s)
+        both = [np.array(ratios)] * 2
+        found.append(_error("time to first token", f"aiconfigurator; {said}", both, served, rows))
+    return found
 
 
 def _energy(

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from suanli.catalog.devices import find_device
+from suanli.catalog.schemes import find_scheme
 from suanli.errors import SuanliError
 from suanli.nouns.arch import Arch
+from suanli.nouns.formats import Scheme
+from suanli.nouns.hardware import Device
+from suanli.nouns.layers import Experts
 from suanli.nouns.measured_serving import ServingPoint
+from suanli.nouns.serving import MemoryBudget
+from suanli.plan.serving.budget import activation_bytes, asked, memory_budget
+from suanli.plan.serving.cache import kv_cache
 from suanli.plan.serving.fitting import Served, features
 from suanli.plan.serving.precision import Precision
 from suanli.plan.serving.replicas import build_replica
 from suanli.plan.serving.times import Replica
+from suanli.plan.serving.weights import weight_bytes
 
 MOST_GPUS = 8  # rows above name GPUs of several replicas, or are misprinted
 CHAT_PROMPT = 200.0  # tokens; a source of chats gives no prompt length. Times of long answers hardly depend on it
+_FOUR_BIT = ("nvfp4", "mxfp4")
 MOST_SEQUENCES = 4096.0  # an engine's own limit where memory would hold more
-_OFFLINE_CACHE_BYTES = 1.0  # TensorRT-LLM's offline tables keep the cache of fp8 and fp4 checkpoints in fp8
+_OFFLINE_CACHE = "fp8"  # TensorRT-LLM's offline tables keep the cache of fp8 and fp4 checkpoints in fp8
 
 
 @dataclass(frozen=True)
@@ -126,13 +136,36 @@ def _placed(point: ServingPoint, read: Callable[[str], Arch]) -> tuple[float, Re
     """The concurrency and the replica, or why there is none."""
     assert point.preset is not None, "checked before"
     assert point.gpu is not None, "checked before"
-    cache = _OFFLINE_CACHE_BYTES if point.kind == "offline" else 2.0
-    precision = Precision(dtype=point.dtype, cache_bytes=cache)
+    arch, device = read(point.preset), find_device(point.gpu)
+    scheme = scheme_of(point.dtype, arch)
+    precision = Precision.of(scheme, _OFFLINE_CACHE if point.kind == "offline" else "bf16")
     try:
-        replica = build_replica(read(point.preset), find_device(point.gpu), point.layout, precision)
+        replica = build_replica(arch, device, point.layout, precision)
+        if point.concurrency is not None:
+            return point.concurrency, replica
+        budget = budget_of(arch, device, replica, point.engine, prompt_of(point), point.osl)
     except SuanliError as problem:
         return problem.faults[0].message
-    if point.concurrency is not None:
-        return point.concurrency, replica
-    room = replica.cache_room_bytes() / replica.cache_token_bytes
-    return max(min(room / (prompt_of(point) + point.osl / 2), MOST_SEQUENCES), 1.0), replica
+    # sequences end one after another, so that on average half of their answers is in the cache
+    mean = budget.cache_tokens / (prompt_of(point) + point.osl / 2)
+    return max(min(mean, MOST_SEQUENCES), 1.0), replica
+
+
+def scheme_of(dtype: str, arch: Arch) -> Scheme:
+    """The scheme a benchmark's dtype stands for: of a mixture, 4-bit checkpoints quantise the experts alone."""
+    found = find_scheme(dtype)
+    mixture = any(isinstance(placed.layer, Experts) for placed in arch.leaves())
+    return replace(found, targets=("experts",)) if mixture and dtype in _FOUR_BIT else found
+
+
+def budget_of(arch: Arch, device: Device, replica: Replica, engine: str, isl: float, osl: float) -> MemoryBudget:
+    """Memory of one GPU of the replica under an engine's rules, with its most sequences of isl + osl positions.
+
+    Raises InputError where the device's memory is not known.
+    """
+    scheme, layout = replica.precision.scheme, replica.layout
+    cache = kv_cache(arch, math.ceil(isl + osl), dtype=replica.precision.cache, engine=engine, layout=layout)
+    weights = weight_bytes(arch, scheme, layout)
+    memory = device.memory_bytes_per_torch_device
+    at = asked(float(memory or 0), engine, layout=layout)
+    return memory_budget(weights, cache, activation_bytes(arch, engine, layout), at)

@@ -14,7 +14,7 @@ from suanli.nouns.arch import Arch
 from suanli.nouns.layers import Attention, CausalConv, Elementwise, Experts, Linear, Norm, Scan
 from suanli.nouns.serving import ServingLayout
 from suanli.plan.pieces import ROW, VOCAB, Piece, parts_of, together
-from suanli.plan.serving.precision import Precision
+from suanli.plan.serving.precision import Precision, Stored
 from suanli.plan.sharding import Degrees, rank_leaf
 
 TOKEN, SEQUENCE = "token", "sequence"  # what a row stands for; an lm head sees one a sequence
@@ -27,7 +27,7 @@ class Product:
     n: int
     k: int
     count: int
-    stored: str = field(metadata={"doc": "dtype of its weights"})
+    stored: Stored
     row: str = TOKEN
 
 
@@ -39,7 +39,7 @@ class Mixture:
     chosen: int
     matrices: tuple[tuple[int, int], ...] = field(metadata={"doc": "n and k of an expert's products on this rank"})
     count: int
-    stored: str
+    stored: Stored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +92,12 @@ def rank_work(arch: Arch, layout: ServingLayout, precision: Precision) -> RankWo
     """The terms of a decoder-only model under a layout; a recurrent leaf is a pass over its state."""
     parts = parts_of(arch)
     leaves = [piece for block in parts.blocks for piece in block.pieces]
-    mixture = any(isinstance(piece.layer, Experts) for piece in leaves)
     ranks = layout.tp * layout.dp_attention
     at = Degrees(tp=layout.tp, ep=layout.ep, etp=max(ranks // layout.ep, 1))
     found: dict[type, list[Any]] = {Product: [], Mixture: [], Attending: [], Passing: [], Exchange: []}
     runs = [(parts.before, 1), *((block.pieces, len(block.layers)) for block in parts.blocks), (parts.after, 1)]
     for pieces, count in runs:
-        for term in _terms(pieces, count, _Context(at, layout, precision, mixture)):
+        for term in _terms(pieces, count, _Context(at, layout, precision)):
             found[type(term)].append(term)
     return RankWork(
         layers=parts.num_layers,
@@ -113,7 +112,6 @@ class _Context:
     at: Degrees
     layout: ServingLayout
     precision: Precision
-    mixture: bool
 
 
 def _hidden(leaves: Sequence[Piece]) -> int:
@@ -143,7 +141,7 @@ def _linear(group: list[Piece], count: int, how: _Context) -> Iterator[Any]:
     layer: Any = first.layer
     leaves: list[Any] = [rank_leaf(piece, how.at) for piece in group]
     row = SEQUENCE if layer.role == "lm_head" else TOKEN
-    stored = how.precision.stored(layer, mixture=how.mixture)
+    stored = how.precision.stored(leaves[0])
     yield Product(
         n=sum(leaf.out_features for leaf in leaves), k=leaves[0].in_features, count=count, stored=stored, row=row
     )
@@ -180,7 +178,7 @@ def _experts(piece: Piece, count: int, how: _Context) -> Iterator[Any]:
     yield Mixture(
         num=layer.num, chosen=min(layer.top_k, layer.num), count=count,
         matrices=((wide, layer.hidden), (layer.hidden, leaf.ffn)),
-        stored=how.precision.stored(layer, mixture=True),
+        stored=how.precision.stored(leaf),
     )  # fmt: skip
     ranks = how.layout.tp * how.layout.dp_attention
     if ranks == 1:

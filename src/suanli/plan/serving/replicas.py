@@ -49,7 +49,7 @@ def with_profile(replica: Replica, profile: ServingProfile) -> Replica:
 def _work(arch: Arch, layout: ServingLayout, precision: Precision) -> RankWork:
     """The terms, kept with the model they are of: a search asks for the same ones again and again."""
     kept: dict[Any, RankWork] = arch.__dict__.setdefault("_rank_work", {})
-    key = (layout, precision.dtype)
+    key = (layout, precision.scheme)
     if key not in kept:
         kept[key] = rank_work(arch, layout, precision)
     return kept[key]

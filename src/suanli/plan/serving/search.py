@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suanli.errors import InputError
+from suanli.formulas.serving import usd_per_million_tokens
 from suanli.nouns.serving import ServingLayout
 from suanli.plan.serving.load import Requests, tpot_s
 from suanli.plan.serving.times import Replica
@@ -99,13 +100,8 @@ def _of_layout(
             gpu=replica.device.short_id, layout=layout, concurrency=float(sizes[at]), ttft_s=float(firsts[at]),
             tpot_s=float(tokens[at]), tokens_per_s=rate, tokens_per_s_per_gpu=rate / layout.gpus, replicas=needed,
             gpus=gpus, usd_per_hour=hourly,
-            usd_per_million_tokens=None if hourly is None else usd_per_million_tokens(hourly, made),
+            usd_per_million_tokens=None if price is None else usd_per_million_tokens(price, gpus, made, 1.0),
         )  # fmt: skip
-
-
-def usd_per_million_tokens(usd_per_hour: float, tokens_per_s: float) -> float:
-    """Placeholder, replaced by the registered formula."""
-    raise NotImplementedError
 
 
 def pareto(found: Sequence[Choice]) -> list[Choice]:

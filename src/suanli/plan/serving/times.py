@@ -17,7 +17,7 @@ from suanli.nouns.curves import Fabric
 from suanli.nouns.hardware import Device
 from suanli.nouns.serving import ServingLayout
 from suanli.nouns.serving_profile import ServingProfile
-from suanli.plan.serving.precision import WEIGHT_BYTES, Precision, product_flop_per_s
+from suanli.plan.serving.precision import Precision, Stored, product_flop_per_s
 from suanli.plan.serving.rank import SEQUENCE, Exchange, RankWork
 
 Numbers = Any
@@ -120,9 +120,9 @@ class Replica:
                 total = total + each.count * self._product(rows, n, k, met, each.stored, _GROUPED)
         return total
 
-    def _product(self, rows: Numbers, n: int, k: int, count: Numbers, stored: str, reached: float) -> Numbers:
-        rate = reached * product_flop_per_s(self.device, stored)
-        return streamed_product_s(rows, n, k, count, WEIGHT_BYTES[stored], _ACTIVATION_BYTES, self._bandwidth, rate)
+    def _product(self, rows: Numbers, n: int, k: int, count: Numbers, stored: Stored, reached: float) -> Numbers:
+        rate = reached * product_flop_per_s(self.device, stored.peak)
+        return streamed_product_s(rows, n, k, count, stored.weight_bytes, _ACTIVATION_BYTES, self._bandwidth, rate)
 
     def _cache(self, sequences: Numbers, keys: Numbers) -> Numbers:
         total = 0 * sequences * keys
@@ -164,11 +164,11 @@ class Replica:
         arithmetic = self._prefill_attention(own, tokens, keys)
         for each in self.work.products:
             rows: Numbers = 1.0 if each.row == SEQUENCE else own
-            arithmetic = arithmetic + each.count * linear_flops(rows, each.k, each.n) / self.peak(each.stored)
+            arithmetic = arithmetic + each.count * linear_flops(rows, each.k, each.n) / self.peak(each.stored.peak)
         for mixture in self.work.mixtures:
             for n, k in mixture.matrices:
                 routed = tokens * mixture.chosen / self.layout.ep
-                arithmetic = arithmetic + mixture.count * linear_flops(routed, k, n) / self.peak(mixture.stored)
+                arithmetic = arithmetic + mixture.count * linear_flops(routed, k, n) / self.peak(mixture.stored.peak)
         other = self._passes({"token": own, SEQUENCE: 1.0 + 0 * own}) + self._sends(own)
         for exchange in self.work.exchanges:
             rows = tokens if exchange.everyone else own
@@ -184,34 +184,9 @@ class Replica:
             total = total + each.count * linear_flops(own * seen, each.heads, each.inner_prefill)
         return total / self.peak("bf16")
 
-    # -- memory --------------------------------------------------------------------------------------------------
-
-    @property
-    def weight_bytes(self) -> float:
-        """Bytes of the matrices this rank reads; tables, norms and buffers left out."""
-        held = self.work
-        dense = sum(WEIGHT_BYTES[each.stored] * each.count * each.n * each.k for each in held.products)
-        experts = sum(
-            WEIGHT_BYTES[each.stored] * each.count * each.num / self.layout.ep * sum(n * k for n, k in each.matrices)
-            for each in held.mixtures
-        )
-        return (dense + experts) / self.layout.pp
-
-    @property
-    def cache_token_bytes(self) -> float:
-        """Bytes of the cache a rank of every attention group keeps for a token of all their sequences together."""
-        width = sum(each.count * each.width for each in self.work.attending)
-        return width * self.precision.cache_bytes / self.layout.dp_attention / self.layout.pp
-
-    def cache_room_bytes(self, usable: float = 0.9, aside: float = 2e9) -> float:
-        """Bytes left of a GPU's memory for the cache: `usable` of what weights and `aside` bytes leave."""
-        total = self.device.memory_bytes_per_torch_device
-        assert total is not None, "devices with curves have a memory size"
-        return usable * (total - self.weight_bytes - aside)
-
-    def peak(self, stored: str) -> float:
-        """Dense peak at which weights of this dtype are multiplied [FLOP/s]."""
-        return product_flop_per_s(self.device, stored)
+    def peak(self, dtype: str) -> float:
+        """Dense peak at which operands of this dtype are multiplied [FLOP/s]."""
+        return product_flop_per_s(self.device, dtype)
 
     @property
     def _bandwidth(self) -> float:
