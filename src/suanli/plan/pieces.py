@@ -100,7 +100,15 @@ class Parts:
 
 
 def parts_of(arch: Arch) -> Parts:
-    """The parts of an architecture, one copy of each kind of block."""
+    """The parts of an architecture, one copy of each kind of block; taken apart once."""
+    cached: Parts | None = arch.__dict__.get("_parts")
+    if cached is None:
+        cached = _taken_apart(arch)
+        object.__setattr__(arch, "_parts", cached)
+    return cached
+
+
+def _taken_apart(arch: Arch) -> Parts:
     leaves = arch.leaves()
     numbers = _layer_numbers(arch.root)
     first = next((at for at, placed in enumerate(leaves) if placed.block), len(leaves))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from suanli.errors import InputError
 from suanli.formulas.serving import usd_per_million_tokens
+from suanli.nouns.infer import Choice
 from suanli.nouns.serving import ServingLayout
 from suanli.plan.serving.load import Requests, tpot_s
 from suanli.plan.serving.times import Replica
@@ -15,23 +16,6 @@ from suanli.plan.serving.times import Replica
 Array = Any
 _SIZES = 48  # batch sizes looked at, evenly spread in their logarithm
 _POWERS = (1, 2, 4, 8)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """One layout on one GPU kind at one batch size."""
-
-    gpu: str = field(metadata={"doc": "device"})
-    layout: ServingLayout = field(metadata={"doc": "of a replica"})
-    concurrency: float = field(metadata={"unit": "sequences", "doc": "of a replica"})
-    ttft_s: float = field(metadata={"unit": "s", "doc": "half a step and the prompt's prefill; no queue"})
-    tpot_s: float = field(metadata={"unit": "s", "doc": "time of each further token"})
-    tokens_per_s: float = field(metadata={"unit": "tokens/s", "doc": "output of a replica"})
-    tokens_per_s_per_gpu: float = field(metadata={"unit": "tokens/s", "doc": "output of a GPU"})
-    replicas: int | None = field(metadata={"doc": "for the rate asked for; None: none was"})
-    gpus: int = field(metadata={"doc": "in all"})
-    usd_per_hour: float | None = field(default=None, metadata={"unit": "$/h", "doc": "of all GPUs; None: no price"})
-    usd_per_million_tokens: float | None = field(default=None, metadata={"unit": "$/1M", "doc": "of output tokens"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,24 +50,26 @@ class StepTimes:
         return float(decode + (self.prefill_fixed + self.prefill_by_token * tokens if tokens else 0.0))
 
 
-@dataclass
+@dataclass(slots=True)
 class _Request:
     arrived: float
     left: float  # tokens of the prompt
     began: float = -1.0
     first: float = -1.0
-    made: int = 0
+    last_step: int = 0  # the step that makes its last token
     ended: float = -1.0
 
 
 @dataclass
 class _Replica:
-    """Who waits, whose prompt is under way, who decodes."""
+    """Who waits, whose prompt is under way, who decodes. Answers are of one length, so they end in order."""
 
     most: int
     waiting: deque[_Request] = field(default_factory=deque)
     filling: deque[_Request] = field(default_factory=deque)
-    decoding: list[_Request] = field(default_factory=list)
+    decoding: deque[_Request] = field(default_factory=deque)
+    made: int = 0  # tokens that those who decode have by now, all together
+    step: int = 0
 
     @property
     def held(self) -> int:
@@ -109,17 +111,15 @@ def _step(times: StepTimes, at: _Replica, now: float, requests: Requests, chunk:
     """One step from `now`; the time it ends."""
     tokens, done = _fill(at, now, chunk)
     decoding = len(at.decoding)
-    made = sum(each.made for each in at.decoding) / decoding if decoding else 0
-    end = now + times.step_s(decoding, requests.isl + made, tokens)
-    for each in at.decoding:
-        each.made += 1
+    end = now + times.step_s(decoding, requests.isl + (at.made / decoding if decoding else 0.0), tokens)
+    at.step += 1
+    at.made += decoding + len(done)  # one token of each, the first of those whose prompt is done
     for each in done:
-        each.first, each.made = end, 1
-    at.decoding += done
-    for each in at.decoding:
-        if each.made >= requests.osl:
-            each.ended = end
-    at.decoding = [each for each in at.decoding if each.ended < 0]
+        each.first, each.last_step = end, at.step + int(requests.osl) - 1
+        at.decoding.append(each)
+    while at.decoding and at.decoding[0].last_step <= at.step:
+        at.decoding.popleft().ended = end
+        at.made -= int(requests.osl)
     return end
 
 

@@ -100,7 +100,8 @@ class _Books:
 
     def _in_block(self, piece: Piece, label: str, numbers: list[int], of: int) -> Iterator[tuple[str, int]]:
         """A leaf of every layer of a kind that a stage holds; layers that are skipped apart from the others."""
-        left = [n for n in numbers if skips(self.scheme, layer_path(piece.path, label, n))]
+        skipped = bool(self.scheme.skip)
+        left = [n for n in numbers if skips(self.scheme, layer_path(piece.path, label, n))] if skipped else numbers
         for alike in (left, [n for n in numbers if n not in left]):
             if alike:
                 path = layer_path(piece.path, label, alike[0])
