@@ -60,7 +60,9 @@ def test_a_config_without_one() -> None:
 
 @pytest.mark.parametrize("key", ["modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules"])
 def test_what_is_left_alone(key: str) -> None:
-    found = read_scheme(config(quant_method="fp8", weight_block_size=[128, 128], **{key: ["model.layers.0", "lm_head"]}))
+    found = read_scheme(
+        config(quant_method="fp8", weight_block_size=[128, 128], **{key: ["model.layers.0", "lm_head"]})
+    )
     assert found is not None and found.skip == ("model.layers.0", "lm_head")
     arch = read_named_preset("llama-3.2-1b")
     layer = 2048 * (2 * 2048 + 2 * 512 + 3 * 8192)  # a byte more for each weight of one layer, less its scales
@@ -72,7 +74,12 @@ def test_gpt_oss_as_published() -> None:
     """Its config lists attention, router, table and head; none of them is among the experts."""
     values = config(
         quant_method="mxfp4",
-        modules_to_not_convert=["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"],
+        modules_to_not_convert=[
+            "model.layers.*.self_attn",
+            "model.layers.*.mlp.router",
+            "model.embed_tokens",
+            "lm_head",
+        ],
     )
     found = read_scheme(values)
     assert found is not None
@@ -83,20 +90,25 @@ REFUSED = [
     ({"quantization_config": 3}, "not an object in config.json: quantization_config; got 3."),
     (config(quant_method="gptqx"), "unknown method of quantisation 'gptqx' in config.json: "
      "quantization_config.quant_method; got"),
-    (config(quant_method="gptq", group_size=128), "a key is missing in config.json: quantization_config.bits; expected a "
+    (config(quant_method="gptq", group_size=128), "a key is missing in config.json: quantization_config.bits; "
+     "expected a "
      "whole number."),
-    (config(quant_method="gptq", bits=99, group_size=0), "not a possible number in config.json: quantization_config.bits; "
+    (config(quant_method="gptq", bits=99, group_size=0), "not a possible number in config.json: "
+     "quantization_config.bits; "
      "got 99; expected a whole number from 1 to 16."),
     (config(quant_method="fp8", weight_block_size=[128]), "not two whole numbers in config.json: "
      "quantization_config.weight_block_size; got [128]."),
-    (config(quant_method="fp8", ignore="lm_head"), "not a list of names in config.json: quantization_config.ignore; got "
+    (config(quant_method="fp8", ignore="lm_head"), "not a list of names in config.json: "
+     "quantization_config.ignore; got "
      "'lm_head'."),
     (compressed(num_bits=8, strategy="diagonal"), "unknown strategy 'diagonal' in config.json: "
-     "quantization_config.config_groups.group_0.weights.strategy; expected one of tensor, channel, group, tensor_group, "
+     "quantization_config.config_groups.group_0.weights.strategy; expected one of tensor, channel, group, "
+     "tensor_group, "
      "block."),
     (config(quant_method="compressed-tensors", config_groups={"a": {}, "b": {}}), "several groups of modules in "
      "config.json: quantization_config.config_groups; got 2 groups; expected one."),
-    (config(quant_method="compressed-tensors"), "an object is missing in config.json: quantization_config.config_groups."),
+    (config(quant_method="compressed-tensors"), "an object is missing in config.json: "
+     "quantization_config.config_groups."),
     (config(quant_method="modelopt", quant_algo="W4A3"), "unknown quant_algo 'W4A3'"),
 ]  # fmt: skip
 

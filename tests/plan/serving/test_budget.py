@@ -13,7 +13,14 @@ from suanli.catalog.engines import find_engine
 from suanli.errors import InputError
 from suanli.formulas.serving import equivalent_tokens, max_sequences
 from suanli.nouns.serving import KvCache, ServingLayout, WeightBytes
-from suanli.plan.serving.budget import activation_bytes, asked, cache_tokens, concurrency, max_concurrency, memory_budget
+from suanli.plan.serving.budget import (
+    activation_bytes,
+    asked,
+    cache_tokens,
+    concurrency,
+    max_concurrency,
+    memory_budget,
+)
 from suanli.plan.serving.cache import kv_cache
 from suanli.plan.serving.weights import weight_bytes
 from suanli.readers.preset import read_named_preset

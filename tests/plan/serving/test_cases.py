@@ -104,7 +104,9 @@ def hybrid_gpt_oss(row: Row) -> None:
 
 
 def gguf_latent(row: Row) -> None:
-    latent, whole = (cache("deepseek-v3", 65_536, dtype="f16", expanded=each).ideal_bytes / GIBI for each in (False, True))
+    latent, whole = (
+        cache("deepseek-v3", 65_536, dtype="f16", expanded=each).ideal_bytes / GIBI for each in (False, True)
+    )
     assert f"MLA cache {latent:.2f} GiB (f16); expanded K/V {whole:.0f} GiB" == row["right_value"]
 
 

@@ -29,7 +29,9 @@ def test_the_articles_cost_holds_at_one_utilisation() -> None:
     """0.0035 $/1k at 19.22 $/h is 1,525 tokens/s: 534 TFLOP/s of 2,496, 21.4 %; 21.3 with N = 174.6e9."""
     eight = load(gpus=8)
     assert utilisation_for_cost(eight, ARTICLE_PRICE, 3.5, PEAK_TOKENS) == pytest.approx(0.2139, abs=5e-5)
-    assert utilisation_for_cost(eight, ARTICLE_PRICE, 3.5, 8 * 312e12 / (2 * 174.6e9)) == pytest.approx(0.2134, abs=5e-5)
+    assert utilisation_for_cost(eight, ARTICLE_PRICE, 3.5, 8 * 312e12 / (2 * 174.6e9)) == pytest.approx(
+        0.2134, abs=5e-5
+    )
     cost = token_cost(load(gpus=8, output_tokens_per_s=PEAK_TOKENS, utilisation=0.2139), ARTICLE_PRICE)
     assert cost.usd_per_million_output_only == pytest.approx(3.5, abs=5e-4)
     assert cost.usd_per_hour == pytest.approx(19.22)
@@ -41,10 +43,14 @@ def test_the_articles_cost_holds_at_one_utilisation() -> None:
 def test_points_are_not_percent() -> None:
     """From 21.4 %: to 31.4 % costs 32 % less, to 23.5 % only 9 %."""
     base, points, ratio = (
-        token_cost(load(gpus=8, output_tokens_per_s=PEAK_TOKENS, utilisation=u), ARTICLE_PRICE).usd_per_million_output_only
+        token_cost(
+            load(gpus=8, output_tokens_per_s=PEAK_TOKENS, utilisation=u), ARTICLE_PRICE
+        ).usd_per_million_output_only
         for u in (0.2139, 0.3139, 0.2139 * 1.1)
     )
-    assert points / base - 1 == pytest.approx(unit_cost_change_by_points(0.2139, 10)) == pytest.approx(-0.3186, abs=5e-5)
+    assert (
+        points / base - 1 == pytest.approx(unit_cost_change_by_points(0.2139, 10)) == pytest.approx(-0.3186, abs=5e-5)
+    )
     assert ratio / base - 1 == pytest.approx(unit_cost_change_by_ratio(0.1)) == pytest.approx(-0.0909, abs=5e-5)
 
 
@@ -53,13 +59,19 @@ def test_the_articles_margin_is_of_compute_alone() -> None:
     found = token_cost(load(gpus=8, output_tokens_per_s=1525.4), ARTICLE_PRICE, sell=20)
     assert found.margin == pytest.approx(0.825, abs=1e-4)
     listed = token_cost(load(gpus=8, output_tokens_per_s=1525.4), 32.7726 / 8, sell=20)
-    assert listed.usd_per_million_output_only == pytest.approx(5.97, abs=5e-3) and listed.margin == pytest.approx(0.70, abs=5e-3)
+    assert listed.usd_per_million_output_only == pytest.approx(5.97, abs=5e-3) and listed.margin == pytest.approx(
+        0.70, abs=5e-3
+    )
 
 
 # --- measured points ----------------------------------------------------------------------------------------------
 
 # J a token, power: rows of ML.ENERGY at the rates they imply; $ at Nebius prices as published
-ENERGY = [("8B bf16 1 × H100, c = 8", 1, 0.455), ("70B bf16 4 × H100", 4, 0.48), ("405B fp8 8 × H100, c = 256", 8, 2.06)]
+ENERGY = [
+    ("8B bf16 1 × H100, c = 8", 1, 0.455),
+    ("70B bf16 4 × H100", 4, 0.48),
+    ("405B fp8 8 × H100, c = 256", 8, 2.06),
+]
 
 
 @pytest.mark.parametrize(("said", "gpus", "joules"), ENERGY, ids=[row[0] for row in ENERGY])
@@ -110,7 +122,9 @@ def test_prices_have_a_kind_and_a_date() -> None:
 def test_a_published_cost_at_those_prices() -> None:
     """8B bf16 on one H100 at 2.95 $/h: 0.09 $ a million is 9,100 tokens/s (c = 256), 0.77 is 1,064 (c = 8)."""
     for rate, usd in ((9105, 0.09), (1064, 0.77)):
-        assert token_cost(load(output_tokens_per_s=rate), 2.95).usd_per_million_output_only == pytest.approx(usd, abs=5e-3)
+        assert token_cost(load(output_tokens_per_s=rate), 2.95).usd_per_million_output_only == pytest.approx(
+            usd, abs=5e-3
+        )
 
 
 # --- what is not told ---------------------------------------------------------------------------------------------
@@ -175,7 +189,8 @@ def test_never_without_a_concurrency() -> None:
 @pytest.mark.parametrize(("call", "words"), [
     (lambda: token_cost(load(), 0), "price is missing or not possible in price; got 0; expected above 0."),
     (lambda: token_cost(load(), 1, sell=-1), "sell is missing or not possible in sell; got -1"),
-    (lambda: token_energy(load(), 500, pue=0.9), "pue is missing or not possible in pue; got 0.9; expected at least 1."),
+    (lambda: token_energy(load(), 500, pue=0.9), "pue is missing or not possible in pue; got 0.9; expected at "
+     "least 1."),
     (lambda: token_energy(load(), 500, carbon=-1), "carbon is missing or not possible in carbon; got -1"),
 ])  # fmt: skip
 def test_impossible_prices_and_powers(call: Any, words: str) -> None:
