@@ -90,20 +90,25 @@ REFUSED = [
     ({"quantization_config": 3}, "not an object in config.json: quantization_config; got 3."),
     (config(quant_method="gptqx"), "unknown method of quantisation 'gptqx' in config.json: "
      "quantization_config.quant_method; got"),
-    (config(quant_method="gptq", group_size=128), "a key is missing in config.json: quantization_config.bits; expected a "
+    (config(quant_method="gptq", group_size=128), "a key is missing in config.json: quantization_config.bits; "
+     "expected a "
      "whole number."),
-    (config(quant_method="gptq", bits=99, group_size=0), "not a possible number in config.json: quantization_config.bits; "
+    (config(quant_method="gptq", bits=99, group_size=0), "not a possible number in config.json: "
+     "quantization_config.bits; "
      "got 99; expected a whole number from 1 to 16."),
     (config(quant_method="fp8", weight_block_size=[128]), "not two whole numbers in config.json: "
      "quantization_config.weight_block_size; got [128]."),
-    (config(quant_method="fp8", ignore="lm_head"), "not a list of names in config.json: quantization_config.ignore; got "
+    (config(quant_method="fp8", ignore="lm_head"), "not a list of names in config.json: "
+     "quantization_config.ignore; got "
      "'lm_head'."),
     (compressed(num_bits=8, strategy="diagonal"), "unknown strategy 'diagonal' in config.json: "
-     "quantization_config.config_groups.group_0.weights.strategy; expected one of tensor, channel, group, tensor_group, "
+     "quantization_config.config_groups.group_0.weights.strategy; expected one of tensor, channel, group, "
+     "tensor_group, "
      "block."),
     (config(quant_method="compressed-tensors", config_groups={"a": {}, "b": {}}), "several groups of modules in "
      "config.json: quantization_config.config_groups; got 2 groups; expected one."),
-    (config(quant_method="compressed-tensors"), "an object is missing in config.json: quantization_config.config_groups."),
+    (config(quant_method="compressed-tensors"), "an object is missing in config.json: "
+     "quantization_config.config_groups."),
     (config(quant_method="modelopt", quant_algo="W4A3"), "unknown quant_algo 'W4A3'"),
 ]  # fmt: skip
 

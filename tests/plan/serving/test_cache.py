@@ -187,11 +187,13 @@ FAULTS: list[tuple[str, dict[str, Any], str]] = [
      "attends to."),
     ("llama-3-8b", {"tokens": 0}, "tokens is not a possible length; got 0; expected a whole number from 1 to "
      "1,000,000,000,000."),
-    ("llama-3-8b", {"layout": ServingLayout(tp=3)}, "attention heads cannot be cut evenly in --tp; got 32 heads over 3; "
+    ("llama-3-8b", {"layout": ServingLayout(tp=3)}, "attention heads cannot be cut evenly in --tp; got 32 heads "
+     "over 3; "
      "expected one of 1, 2, 4, 8, 16, 32."),
     ("llama-3-8b", {"layout": ServingLayout(tp=0, pp=-1)}, "tp is no number of ranks in --tp; got 0; expected a whole "
      "number from 1 to 4,096."),
-    ("llama-3-8b", {"layout": ServingLayout(tp=8, cp=2)}, "more ranks share positions than hold the same heads in --cp; "
+    ("llama-3-8b", {"layout": ServingLayout(tp=8, cp=2)}, "more ranks share positions than hold the same heads "
+     "in --cp; "
      "got 2, where 8 heads over 8 are held 1 times; expected at most 1."),
     ("llama-3-8b", {"layout": ServingLayout(ep=2)}, "the model has no experts to spread in --ep; got 2; expected 1."),
     ("mixtral-8x7b", {"layout": ServingLayout(tp=2, ep=8)}, "experts are spread over the ranks of tp and dp attention "
@@ -217,9 +219,9 @@ def test_all_faults_come_together() -> None:
 
 
 def test_unknown_formats_and_engines_name_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="unknown storage format 'q8_1x'.*nearest: .*q8_0"):
+    with pytest.raises(UnknownNameError, match=r"unknown storage format 'q8_1x'.*nearest: .*q8_0"):
         cache("llama-3-8b", 10, dtype="q8_1x")
-    with pytest.raises(UnknownNameError, match="unknown engine 'vlm'.*nearest: vllm"):
+    with pytest.raises(UnknownNameError, match=r"unknown engine 'vlm'.*nearest: vllm"):
         cache("llama-3-8b", 10, engine="vlm")
 
 

@@ -189,7 +189,8 @@ def test_never_without_a_concurrency() -> None:
 @pytest.mark.parametrize(("call", "words"), [
     (lambda: token_cost(load(), 0), "price is missing or not possible in price; got 0; expected above 0."),
     (lambda: token_cost(load(), 1, sell=-1), "sell is missing or not possible in sell; got -1"),
-    (lambda: token_energy(load(), 500, pue=0.9), "pue is missing or not possible in pue; got 0.9; expected at least 1."),
+    (lambda: token_energy(load(), 500, pue=0.9), "pue is missing or not possible in pue; got 0.9; expected at "
+     "least 1."),
     (lambda: token_energy(load(), 500, carbon=-1), "carbon is missing or not possible in carbon; got -1"),
 ])  # fmt: skip
 def test_impossible_prices_and_powers(call: Any, words: str) -> None:

@@ -25,7 +25,8 @@ def test_405b_on_one_h100() -> None:
     problem = refusal("llama-3.1-405b", "h100-sxm", ServingLayout())
     assert str(problem).startswith(
         "the weights of llama-3.1-405b in bf16 do not fit in --gpu h100-sxm --gpus 1; got 811.7 GB, 811.7 GB on the "
-        "fullest GPU of 80.0 GB: 731.7 GB more than it has; expected weights, activations and some cache within a GPU's "
+        "fullest GPU of 80.0 GB: 731.7 GB more than it has; expected weights, activations and some cache within "
+        "a GPU's "
         "memory. What would fit: 16 × h100-sxm (--tp 8 --pp 2)"
     )
     assert problem.faults[0].code == "does_not_fit"

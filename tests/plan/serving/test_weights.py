@@ -156,7 +156,7 @@ def test_ranks_hold_the_whole_and_what_they_repeat(tp: int, scheme: str) -> None
 
 def test_what_cannot_be() -> None:
     arch = read_named_preset("llama-3.1-8b")
-    with pytest.raises(UnknownNameError, match="unknown weight scheme 'fp9'.*nearest: .*fp8"):
+    with pytest.raises(UnknownNameError, match=r"unknown weight scheme 'fp9'.*nearest: .*fp8"):
         weight_bytes(arch, "fp9")
     with pytest.raises(InputError, match="attention heads cannot be cut evenly in --tp; got 32 heads over 5"):
         weight_bytes(arch, layout=ServingLayout(tp=5))
@@ -203,9 +203,8 @@ def test_layers_left_alone_stay_wide() -> None:
 
 
 def table(*tensors: tuple[str, tuple[int, ...], int]) -> TensorTable:
-    return TensorTable(
-        name="made", format="safetensors", tensors=tuple(Tensor(name, "BF16", shape, size) for name, shape, size in tensors)
-    )  # fmt: skip
+    found = tuple(Tensor(name, "BF16", shape, size) for name, shape, size in tensors)
+    return TensorTable(name="made", format="safetensors", tensors=found)
 
 
 TABLE = table(
