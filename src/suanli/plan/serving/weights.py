@@ -38,6 +38,14 @@ def weight_bytes(
     UnknownNameError for a scheme.
     """
     stored = find_scheme(scheme) if isinstance(scheme, str) else scheme
+    kept: dict[Any, WeightBytes] = arch.__dict__.setdefault("_weight_bytes", {})  # a search asks again and again
+    key = (stored, layout, mtp_layers)
+    if key not in kept:
+        kept[key] = _weight_bytes(arch, stored, layout, mtp_layers)
+    return kept[key]
+
+
+def _weight_bytes(arch: Arch, stored: Scheme, layout: ServingLayout, mtp_layers: int) -> WeightBytes:
     parts = parts_of(arch)
     check_layout(parts, layout)
     tied = any(getattr(placed.layer, "tied", False) for placed in arch.leaves())
