@@ -19,9 +19,10 @@ def infer_document(result: Result) -> Document:
     """Times beside the ideal, memory, where a step goes, capacity, money and energy, choices."""
     found: Inference = result.result
     first = NOT_GIVEN if found.ttft_s is None else format_seconds(found.ttft_s)
+    where = f"{found.gpus:,} × {found.gpu} ({_layout(found.layout)}), {found.preset}"
     headline = (
-        f"{found.model} on {found.gpus:,} × {found.gpu} ({_layout(found.layout)}), {found.preset}: first token {first}, then "
-        f"{format_seconds(found.tpot_s)} a token, {found.tokens_per_second:,.0f} tokens/s"
+        f"{found.model} on {where}: first token {first}, then {format_seconds(found.tpot_s)} a token, "
+        f"{found.tokens_per_second:,.0f} tokens/s"
     )
     blocks: tuple[Block, ...] = (
         _times(found),
@@ -56,12 +57,13 @@ def _times(found: Inference) -> Facts:
         token = f"80 %: {format_seconds(low)} to {format_seconds(high)}; {token}"
     wait = "grows without end: more requests come than are finished" if load.queue_s is None else _waits(found)
     most = found.saturation
+    each = "sequences" if found.replicas == 1 else f"sequences on each of {found.replicas:,} replicas"
     rows = (
         ("first token", _time(found.ttft_s), wait),
         ("further tokens", format_seconds(found.tpot_s), token),
         ("one user", f"{1 / found.tpot_s:,.1f}", "tokens/s"),
         ("throughput", f"{found.tokens_per_second:,.0f}", f"output tokens/s; ideal {ideal.tokens_per_second:,.0f}"),
-        ("decoded together", f"{load.concurrency:,.1f}", "sequences" if found.replicas == 1 else f"sequences on each of {found.replicas:,} replicas"),
+        ("decoded together", f"{load.concurrency:,.1f}", each),
         ("most at once", exact(found.max_concurrency), "sequences the caches hold"),
         ("saturation", f"{most.requests_per_s * found.replicas:,.3g}",
          f"requests/s, {most.tokens_per_s * found.replicas:,.0f} tokens/s; limit: {most.limit}"),
