@@ -108,8 +108,10 @@ class _Books:
 
     def _in_block(self, piece: Piece, label: str, numbers: list[int], of: int) -> Iterator[tuple[str, int]]:
         """A leaf of every layer of a kind that a stage holds; layers that are skipped apart from the others."""
-        skipped = bool(self.scheme.skip)
-        left = [n for n in numbers if skips(self.scheme, layer_path(piece.path, label, n))] if skipped else numbers
+        if not self.scheme.skip:  # every layer alike: no need to spell their paths
+            yield from self._leaf(piece, piece.path, piece.placed.held // of * len(numbers))
+            return
+        left = [n for n in numbers if skips(self.scheme, layer_path(piece.path, label, n))]
         for alike in (left, [n for n in numbers if n not in left]):
             if alike:
                 path = layer_path(piece.path, label, alike[0])
@@ -118,7 +120,8 @@ class _Books:
     def _leaf(self, piece: Piece, path: str, times: int, *, untied: bool = False) -> Iterator[tuple[str, int]]:
         leaf: Any = rank_leaf(piece, self.at)
         leaf = replace(leaf, tied=False) if untied else leaf
-        scheme = replace(self.scheme, targets=()) if skips(self.scheme, path) else self.scheme
+        left = self.scheme.skip and skips(self.scheme, path)
+        scheme = replace(self.scheme, targets=()) if left else self.scheme
         for part, size in leaf_bytes(leaf, scheme).items():
             yield part, times * size
 
