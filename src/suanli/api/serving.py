@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from suanli.api.parts import as_asked, assumed_line, read_device, read_model_of
+from suanli.api import serving_request as reading
+from suanli.api.parts import as_asked, assumed_line
 from suanli.api.request import Request
-from suanli.catalog.devices import find_device
+from suanli.api.serving_search import NODE, price_of, search, side_by_side
+from suanli.catalog.serving_points import serving_points
 from suanli.catalog.serving_presets import find_serving_preset, power_profile
-from suanli.errors import SuanliError
 from suanli.nouns.hardware import Device
-from suanli.nouns.infer import Choice, Inference
-from suanli.nouns.layers import Experts
+from suanli.nouns.infer import Inference
 from suanli.nouns.result import Result
 from suanli.nouns.serving import ServingLayout
-from suanli.plan.serving import catalogue_price
-from suanli.plan.serving.answer import Service, answer, hold
-from suanli.plan.serving.load import Requests
-from suanli.plan.serving.precision import Precision
-from suanli.plan.serving.replicas import build_replica
-from suanli.plan.serving.search import Targets, cheapest, choices, layouts_of, pareto
-from suanli.plan.serving.times import Replica
-from suanli.units import parse
+from suanli.nouns.serving_profile import ServingPreset
+from suanli.nouns.serving_ways import Calibration, Neighbour
+from suanli.plan.serving.answer import Service, answer
+from suanli.plan.serving.neighbours import Asked, bits_of, nearest
+from suanli.plan.serving.own_points import calibrate as drawn_to
+from suanli.plan.serving.search import Targets
+from suanli.readers.preset import read_named_preset
+from suanli.readers.serving_points import read_serving_points
+from suanli.units import format_percent
 
-DEFAULT_ISL, DEFAULT_OSL, DEFAULT_PRESET = 1024, 1024, "vllm"
-NODE = 8
-_DEGREES = ("tp", "pp", "ep", "dp_attention", "cp")
-_SHOWN = 12  # choices of a search
+DEFAULT_PRESET = "vllm"
 FORMULAS = (
     "decode and prefill: rooflines of a rank's operators with an engine's fitted numbers (docs/serving.md)",
     "waiting: Pollaczek–Khinchine for constant service (M/D/1), Little's law",
 )
+STAGES = "stages: Erlang C (M/M/c), the least capacity of all"
+_WAYS = ("draft", "chunk", "pools")
+_read = functools.cache(read_named_preset)
 
 
 def infer(
@@ -54,6 +57,14 @@ def infer(
     dtype: str | None = None,
     kv_dtype: str | None = None,
     preset: str | None = None,
+    calibrate: str | Path | None = None,
+    draft_tokens: Any = None,
+    acceptance: Any = None,
+    draft_model: Any = None,
+    chunk: Any = None,
+    disaggregate: Any = None,
+    link: Any = None,
+    stages: Any = None,
     price: Any = None,
     sell: Any = None,
     utilisation: Any = None,
@@ -64,196 +75,148 @@ def infer(
     """Whether a model fits, how fast one user is, how many users, how many tokens a second, at what cost and energy.
 
     With `concurrency` (users who never rest) or `rate` (requests a second) it answers for that load; with `ttft` and
-    `tpot` (seconds) it looks for the cheapest layout, and GPU of those named with commas, that meets them.
+    `tpot` (seconds) it looks for the cheapest layout, and GPU of those named with commas, that meets them. `calibrate`
+    is a CSV of measured points of one's own; `draft_tokens`, `acceptance` and `draft_model` are of speculative decoding,
+    `chunk` of prefill in pieces, `disaggregate` ("P:D") and `link` of prefill and decode on GPUs of their own, `stages`
+    ("pre=5ms:4,post=2ms:4") of work beside the model.
     Raises InputError listing every fault of the request; DoesNotFitError where weights leave no room.
 
     >>> infer("llama-3-8b", gpu="h100-sxm", concurrency=16).kv_bytes_per_token
     131072
     """
+    typed = {name: value for name, value in locals().items() if name != "model"}
     request = Request()
-    arch = read_model_of(request, model)
-    lengths = _requests(request, isl, osl)
-    kinds = _devices(request, gpu)
-    load = _load(request, concurrency, rate)
-    targets = _targets(request, ttft, tpot, load.get("rate"))
-    precision = _precision(request, dtype, kv_dtype)
-    engine = request.attempt(lambda: find_serving_preset(request.word("preset", preset, DEFAULT_PRESET)))
-    degrees = {name: request.whole(name, value, low=1)
-               for name, value in zip(_DEGREES, (tp, pp, ep, dp_attention, cp), strict=True)}  # fmt: skip
-    number = request.whole("gpus", gpus, low=1)
-    money = _money(request, price, sell, utilisation, pue, carbon)
-    chance = request.whole("seed", seed) or 0
-    if arch is not None and (not arch.decodes or arch.unit != "token"):
-        request.fault("no_decoder", "the model generates no tokens", "model", got=arch.name,
-                      expected="a model that decodes one token after another")  # fmt: skip
-    request.check()
-    assert arch is not None and engine is not None and precision is not None and lengths is not None
-    first = Service(
-        arch=arch, device=kinds[0], gpus=number or 1, layout=ServingLayout(), precision=precision, preset=engine,
-        requests=lengths, engine=engine.name.split("-offline")[0].split("-chat")[0], users=load.get("users"),
-        rate=load.get("rate"), power=power_profile(), seed=chance, **money["service"],
-    )  # fmt: skip
-    if targets is None and len(kinds) == 1:
-        at = _placed(request, first, degrees, number)
-        at = replace(at, price=_price(at.device, money["price"]))
-        found = answer(at)
-    else:
-        at, found = _search(request, first, kinds, targets or Targets(rate=load.get("rate")), number, money["price"])
+    asked = _read_all(request, model, typed)
+    at, found = _answered(request, asked)
+    found = replace(found, neighbours=_neighbours(at, found), calibration=asked.calibration)
+    preset_source = f"preset {at.preset.name}: {at.preset.source}"
     return Result(
         kind="infer",
         inputs={"model": as_asked(model), **request.given, "assumed": request.assumed},
         result=found,
         uncounted=(),
-        sources=(*arch.sources, f"preset {engine.name}: {engine.source}", *FORMULAS),
+        sources=(*at.arch.sources, preset_source, *FORMULAS, *((STAGES,) if at.stages else ())),
         notes=(*assumed_line(request), *_notes(at, found)),
         asked={"service": at},
     )
 
 
-# --- reading ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class _Read:
+    """A request that was read without a fault; `service` lacks GPU kind, layout and price."""
+
+    service: Service
+    kinds: list[Device]
+    targets: Targets | None
+    number: int | None
+    degrees: dict[str, int]
+    price: float | None
+    calibration: Calibration | None
 
 
-def _requests(request: Request, isl: Any, osl: Any) -> Requests | None:
-    prompt = request.whole("isl", isl, DEFAULT_ISL, low=1)
-    answered = request.whole("osl", osl, DEFAULT_OSL, low=1)
-    return None if prompt is None or answered is None else Requests(isl=float(prompt), osl=float(answered))
+def _read_all(request: Request, model: Any, typed: Mapping[str, Any]) -> _Read:
+    """Every option read, and all faults raised together."""
+    arch = reading.read_decoder(request, model)
+    lengths = reading.read_requests(request, typed["isl"], typed["osl"])
+    kinds = reading.read_devices(request, typed["gpu"])
+    load = reading.read_load(request, typed["concurrency"], typed["rate"])
+    targets = reading.read_targets(request, typed["ttft"], typed["tpot"], load.get("rate"))
+    precision = reading.read_precision(request, typed["dtype"], typed["kv_dtype"])
+    engine = request.attempt(lambda: find_serving_preset(request.word("preset", typed["preset"], DEFAULT_PRESET)))
+    degrees = reading.read_degrees(request, {name: typed[name] for name in reading.DEGREES})
+    number = reading.whole(request, "gpus", typed["gpus"])
+    money = reading.read_money(request, typed)
+    ways = _ways(request, typed)
+    chance = request.whole("seed", typed["seed"]) or 0
+    engine, calibration = _calibrated(request, engine, typed["calibrate"])
+    _apart(request, ways, number, searched=targets is not None or len(kinds) > 1)
+    request.check()
+    assert arch is not None and engine is not None and precision is not None and lengths is not None
+    service = Service(
+        arch=arch, device=kinds[0], gpus=number or 1, layout=ServingLayout(), precision=precision, preset=engine,
+        requests=lengths, engine=engine.name.split("-offline")[0].split("-chat")[0], users=load.get("users"),
+        rate=load.get("rate"), power=power_profile(), seed=chance, **ways, **money["service"],
+    )  # fmt: skip
+    return _Read(service=service, kinds=kinds, targets=targets, number=number, degrees=degrees, price=money["price"],
+                 calibration=calibration)  # fmt: skip
 
 
-def _devices(request: Request, gpu: str | None) -> list[Device]:
-    """One GPU kind, or several with commas."""
-    if gpu is None:
-        request.fault("missing_option", "an answer is for a device", "gpu", expected="--gpu h100-sxm")
-        return []
-    names = [part.strip() for part in str(gpu).split(",") if part.strip()]
-    if len(names) < 2:
-        found = read_device(request, gpu)
-        return [] if found is None else [found]
-    request.given["gpu"] = gpu
-    read = [request.attempt(lambda name=name: find_device(name)) for name in names]  # type: ignore[misc]
-    return [each for each in read if each is not None]
+def _ways(request: Request, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """What `Service` takes beside one engine that does everything."""
+    pools = reading.read_pools(request, typed["disaggregate"])
+    return {
+        "draft": reading.read_draft(request, typed["draft_tokens"], typed["acceptance"], typed["draft_model"]),
+        "chunk": reading.whole(request, "chunk", typed["chunk"]),
+        "pools": pools, "link_bytes_per_s": reading.read_link(request, typed["link"], pools),
+        "stages": reading.read_stages(request, typed["stages"]),
+    }  # fmt: skip
 
 
-def _load(request: Request, concurrency: Any, rate: Any) -> dict[str, float]:
-    if concurrency is not None and rate is not None:
-        request.fault("contradiction", "two loads are given", "rate", got="--concurrency and --rate", expected="one")
-    if rate is not None:
-        request.given["rate"] = rate
-        found = request.attempt(lambda: parse(str(rate).removesuffix("/s"), "factor", "--rate"))
-        if found is not None and not found > 0:
-            request.fault("bad_rate", "no requests come", "rate", got=str(rate), expected="above 0 a second")
-        return {"rate": float(found)} if found else {}
-    users = request.whole("concurrency", concurrency, 1, low=1)
-    return {} if users is None else {"users": float(users)}
+def _answered(request: Request, asked: _Read) -> tuple[Service, Inference]:
+    """A search for targets, several kinds side by side, or one set-up."""
+    at, kinds = asked.service, asked.kinds
+    if asked.targets is not None or (len(kinds) > 1 and at.rate is not None):
+        return search(request, at, kinds, asked.targets, asked.number, asked.degrees, asked.price)
+    at = _placed(request, at, asked.degrees, asked.number)
+    if len(kinds) > 1:
+        return side_by_side(at, kinds, asked.price)
+    at = replace(at, price=price_of(at.device, asked.price))
+    return at, answer(at)
 
 
-def _targets(request: Request, ttft: Any, tpot: Any, rate: float | None) -> Targets | None:
-    if ttft is None and tpot is None:
-        return None
-    limits = {name: request.quantity(name, value, "span") for name, value in (("ttft", ttft), ("tpot", tpot))}
-    for name, value in limits.items():
-        if value is not None and not value > 0:
-            request.fault(f"bad_{name}", "no time at all", name, got=str(value), expected="above 0, like 50ms")
-    return Targets(rate=rate, ttft_s=limits["ttft"], tpot_s=limits["tpot"])
+def _calibrated(
+    request: Request, engine: ServingPreset | None, path: str | Path | None
+) -> tuple[ServingPreset | None, Calibration | None]:
+    """The preset, drawn to the user's own points where there are some."""
+    if path is None or engine is None:
+        return engine, None
+    request.given["calibrate"] = str(path)
+    found = request.attempt(lambda: drawn_to(engine, read_serving_points(Path(path)), _read))
+    return (engine, None) if found is None else found
 
 
-def _precision(request: Request, dtype: str | None, kv_dtype: str | None) -> Precision | None:
-    scheme, cache = request.word("dtype", dtype, "bf16"), request.word("kv_dtype", kv_dtype, "bf16")
-    return request.attempt(lambda: Precision.of(scheme, cache))
+def _apart(request: Request, ways: dict[str, Any], number: int | None, *, searched: bool) -> None:
+    """What does not go together."""
+    names = {"draft": "draft_tokens", "chunk": "chunk", "pools": "disaggregate"}
+    given = [names[way] for way in _WAYS if ways[way] is not None]
+    if searched and given:
+        request.fault("contradiction", "a search over layouts or GPUs takes engines as they are", given[0],
+                      got=", ".join(f"--{name.replace('_', '-')}" for name in given),
+                      expected="one --gpu and a layout, without --ttft and --tpot")  # fmt: skip
+    if ways["pools"] is not None and ways["chunk"] is not None:
+        request.fault("contradiction", "pools of their own need no chunks", "chunk", got="--chunk and --disaggregate",
+                      expected="one of them")  # fmt: skip
+    if ways["pools"] is not None and number not in (None, sum(ways["pools"])):
+        request.fault("contradiction", "the pools are another number of GPUs", "gpus", got=f"{number:,}",
+                      expected=f"{sum(ways['pools']):,}, or none given")  # fmt: skip
 
 
-def _money(request: Request, price: Any, sell: Any, utilisation: Any, pue: Any, carbon: Any) -> dict[str, Any]:
-    paid = request.quantity("price", price, "factor")
-    asked = request.quantity("sell", sell, "factor")
-    busy = request.quantity("utilisation", utilisation, "fraction")
-    overhead = request.quantity("pue", pue, "factor")
-    clean = request.quantity("carbon", carbon, "carbon")
-    if busy is not None and not 0 < busy <= 1:
-        request.fault(
-            "bad_utilisation",
-            "not a part of the time",
-            "utilisation",
-            got=str(utilisation),
-            expected="above 0, at most 1",
-        )
-    if overhead is not None and overhead < 1:
-        request.fault("bad_pue", "pue is not possible", "pue", got=str(pue), expected="at least 1")
-    service = {"sell": asked, "utilisation": busy or 1.0, "pue": overhead or 1.0, "carbon": clean}
-    return {"price": paid, "service": service}
-
-
-def _price(device: Device, typed: float | None) -> tuple[float, str] | None:
-    """$/h of one device: as typed, else the catalogue's on-demand price; None where there is none."""
-    if typed is not None:
-        return float(typed), "price as given"
-    try:
-        return catalogue_price(device)
-    except SuanliError:
-        return None
-
-
-def _placed(request: Request, at: Service, degrees: dict[str, int | None], number: int | None) -> Service:
+def _placed(request: Request, at: Service, degrees: dict[str, int], number: int | None) -> Service:
     """The layout as given; of what is not, all GPUs of a node as tensor parallel ranks, printed as assumed."""
-    known = {name: value for name, value in degrees.items() if value is not None}
+    known = dict(degrees)
     if "tp" not in known:
         rest = known.get("pp", 1) * known.get("dp_attention", 1)
-        known["tp"] = max(min(number or 1, NODE * known.get("pp", 1)) // rest, 1)
+        each = number or 1 if at.pools is None else min(at.pools)
+        known["tp"] = max(min(each, NODE * known.get("pp", 1)) // rest, 1)
         request.assumed["tp"] = known["tp"]
     layout = ServingLayout(**known)
-    gpus = number or layout.gpus
-    if gpus % layout.gpus:
-        request.fault("not_divisible", "GPUs do not make whole replicas", "gpus",
-                      got=f"{gpus} for replicas of {layout.gpus}", expected=f"a multiple of {layout.gpus}")  # fmt: skip
+    gpus = sum(at.pools) if at.pools is not None else number or layout.gpus
+    for many in at.pools or (gpus,):
+        if many % layout.gpus:
+            request.fault("not_divisible", "GPUs do not make whole replicas", "disaggregate" if at.pools else "gpus",
+                          got=f"{many:,} for replicas of {layout.gpus:,}",
+                          expected=f"a multiple of {layout.gpus:,}")  # fmt: skip
     request.check()
     return replace(at, gpus=gpus, layout=layout)
 
 
-# --- searching ----------------------------------------------------------------------------------------------------
-
-
-def _search(
-    request: Request, at: Service, kinds: list[Device], targets: Targets, number: int | None, price: float | None
-) -> tuple[Service, Inference]:
-    """The cheapest choice over layouts and GPU kinds, answered in full. Raises InputError where nothing will do."""
-    experts = max((p.layer.num for p in at.arch.leaves() if isinstance(p.layer, Experts)), default=0)
-    found: list[Choice] = []
-    for device in kinds:
-        paid = _price(device, price)
-        layouts = list(layouts_of(experts, min(number or NODE, NODE)))
-        found += choices(_builder(at, device), layouts, at.requests, targets, None if paid is None else paid[0])
-    found = [each for each in found if number is None or each.gpus <= number]
-    best = cheapest(found)
-    if best is None:
-        request.fault("no_layout", "nothing meets the targets", "tpot" if targets.tpot_s else "ttft",
-                      got=", ".join(kind.short_id for kind in kinds),
-                      expected="a longer time, more or other GPUs, or a narrower --dtype")  # fmt: skip
-        request.check()
-    assert best is not None
-    device = find_device(best.gpu)
-    users = best.concurrency * (best.replicas or 1)
-    chosen = replace(
-        at, device=device, gpus=best.gpus, layout=best.layout, price=_price(device, price),
-        users=None if targets.rate else users, rate=targets.rate,
+def _neighbours(at: Service, found: Inference) -> tuple[Neighbour, ...]:
+    """The nearest points that ship, and what this preset says of them."""
+    asked = Asked(
+        arch=at.arch, device=at.device, gpus=at.layout.gpus, bits=bits_of(at.precision.scheme.name), engine=at.engine,
+        isl=at.requests.isl, osl=at.requests.osl, concurrency=max(found.load.concurrency, 1.0),
     )  # fmt: skip
-    ranked = sorted(_best_of_each(found), key=lambda each: (each.usd_per_hour or each.gpus, each.tpot_s))
-    return chosen, replace(answer(chosen), choices=tuple(ranked[:_SHOWN]), front=tuple(pareto(found)))
-
-
-def _best_of_each(found: list[Choice]) -> list[Choice]:
-    """Of every layout on every GPU kind its cheapest choice."""
-    kept: dict[Any, list[Choice]] = {}
-    for each in found:
-        kept.setdefault((each.gpu, each.layout), []).append(each)
-    return [best for best in map(cheapest, kept.values()) if best is not None]
-
-
-def _builder(at: Service, device: Device) -> Callable[[ServingLayout], tuple[Replica, float]]:
-    def build(layout: ServingLayout) -> tuple[Replica, float]:
-        here = replace(at, device=device, layout=layout)
-        held = hold(here)
-        replica = build_replica(at.arch, device, layout, at.precision, at.preset.profile)
-        return replica, float(held.budget.max_concurrency)
-
-    return build
+    return nearest(asked, at.preset, serving_points(), _read)
 
 
 # --- saying -------------------------------------------------------------------------------------------------------
@@ -271,4 +234,25 @@ def _notes(at: Service, found: Inference) -> tuple[str, ...]:
     if found.load.saturated:
         most = found.saturation.requests_per_s * found.replicas
         notes.append(f"more requests come than the {most:.3g} a second that are finished: the queue grows without end")
+    return (*notes, *_notes_of_ways(at, found))
+
+
+def _notes_of_ways(at: Service, found: Inference) -> tuple[str, ...]:
+    notes = []
+    if found.speculation is not None:
+        notes.append("acceptance is as given; measured ones fall with every further token drafted")
+        if at.draft is not None and at.draft.arch is None:
+            notes.append("drafts by one more layer of the model: its weights and cache are not in the memory shown")
+        if found.speculation.speed_up < 1:
+            notes.append(f"at this batch drafts cost more than they bring: {found.speculation.speed_up:.2f} times")
+    if found.disaggregation is not None:
+        notes.append("pools apart: a cache travels whole after its prompt; no percentiles, no energy")
+    if found.service is not None and found.service.requests_per_s < found.service.offered_per_s:
+        most = found.service.limit_per_s
+        notes.append(f"stage {found.service.limit} finishes {most:,.3g} requests a second at most, and all wait for it")
+    if found.calibration is not None:
+        own = found.calibration
+        before, after = (format_percent(value, 1) for value in (own.error_before, own.error_after))
+        notes.append(f"preset {at.preset.name} drawn to {own.points} points of {at.engine}: off by {before} before, "
+                     f"{after} after, {format_percent(own.error_held_out, 1)} with each left out")  # fmt: skip
     return tuple(notes)

@@ -48,6 +48,25 @@ Preset = Annotated[
     Text, text_option("--preset", "Engine: vllm (default), tensorrt-llm, sglang, ideal …", complete=complete_preset,
                       metavar="NAME")
 ]  # fmt: skip
+Calibrate = Annotated[
+    Text, text_option("--calibrate", "Measured points of your own as CSV: two or more of this engine.", metavar="FILE")
+]
+DraftTokens = Annotated[Text, text_option("--draft-tokens", "Tokens drafted before each step.", metavar="N")]
+Acceptance = Annotated[Text, text_option("--acceptance", "Chance that a drafted token is taken: 0.7.", metavar="PART")]
+DraftModel = Annotated[
+    Text, text_option("--draft-model", "What drafts. Default: one more layer (MTP).", metavar="MODEL")
+]
+Chunk = Annotated[Text, text_option("--chunk", "Prompts go in pieces of so many tokens.", metavar="N")]
+Disaggregate = Annotated[
+    Text, text_option("--disaggregate", "GPUs of prefill and of decode, each on its own: 4:8.", metavar="P:D")
+]
+Link = Annotated[
+    Text, text_option("--link", "One GPU's way to the other pool: 50GB/s. Default: a node's links.", metavar="RATE")
+]
+Stages = Annotated[
+    Text,
+    text_option("--stages", "Work beside the model, time and workers: pre=5ms:4,post=2ms:4.", metavar="NAME=TIME:N"),
+]
 Price = Annotated[Text, text_option("--price", "Dollars of a GPU-hour. Default: the catalogue's.", metavar="USD")]
 Sell = Annotated[Text, text_option("--sell", "Price a million output tokens sell at, for the margin.", metavar="USD")]
 Utilisation = Annotated[Text, text_option("--utilisation", "Part of paid time with this load: 60%.", metavar="PART")]
@@ -74,6 +93,14 @@ def command(
     dtype: Dtype = None,
     kv_dtype: KvDtype = None,
     preset: Preset = None,
+    calibrate: Calibrate = None,
+    draft_tokens: DraftTokens = None,
+    acceptance: Acceptance = None,
+    draft_model: DraftModel = None,
+    chunk: Chunk = None,
+    disaggregate: Disaggregate = None,
+    link: Link = None,
+    stages: Stages = None,
     price: Price = None,
     sell: Sell = None,
     utilisation: Utilisation = None,
@@ -91,7 +118,8 @@ def command(
         lambda: api.infer(
             model, gpu=gpu, gpus=gpus, isl=isl, osl=osl, concurrency=concurrency, rate=rate, ttft=ttft, tpot=tpot,
             tp=tp, pp=pp, ep=ep, dp_attention=dp_attention, cp=cp, dtype=dtype, kv_dtype=kv_dtype, preset=preset,
-            price=price, sell=sell, utilisation=utilisation, pue=pue, carbon=carbon, seed=seed,
+            calibrate=calibrate, draft_tokens=draft_tokens, acceptance=acceptance, draft_model=draft_model, chunk=chunk,
+            disaggregate=disaggregate, link=link, stages=stages, price=price, sell=sell, utilisation=utilisation, pue=pue, carbon=carbon, seed=seed,
         ),
         as_json=json,
         output=output,

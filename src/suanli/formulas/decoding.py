@@ -119,3 +119,17 @@ def time_per_output_token_s(
 def closed_loop_tokens_per_s(concurrency: Numbers, out_tokens: Numbers, first_s: Numbers, token_s: Numbers) -> Numbers:
     """Output tokens of all users in a second."""
     return concurrency * out_tokens / (first_s + (out_tokens - 1) * token_s)
+
+
+@formula(
+    unit="tokens",
+    expression="(1 − a^(k+1))/(1 − a)",
+    source="arXiv:2211.17192 equation 1: drafts are taken up to the first that is not, and one token comes in any case",
+    legend={
+        "draft_tokens": "k: tokens drafted before a step",
+        "acceptance": "a: chance that a drafted token is taken where those before it were, 0..1",
+    },
+)
+def speculative_tokens(draft_tokens: int, acceptance: float) -> float:
+    """Mean tokens of a sequence from one step of the model over its drafts."""
+    return sum(acceptance**place for place in range(draft_tokens + 1))

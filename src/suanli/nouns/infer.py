@@ -9,6 +9,14 @@ from typing import Any
 from suanli.nouns.serving import KvCache, MemoryBudget, ServingLayout, WeightBytes
 from suanli.nouns.serving_cost import TokenCost, TokenEnergy
 from suanli.nouns.serving_load import LoadResult, Percentiles, Saturation
+from suanli.nouns.serving_ways import (
+    Calibration,
+    Disaggregation,
+    Interference,
+    Neighbour,
+    Speculation,
+    StagedService,
+)
 from suanli.nouns.step import Entry
 
 
@@ -86,3 +94,9 @@ class Inference:
     choices: tuple[Choice, ...] = _field("", "layouts that meet the targets, cheapest first", default=())
     front: tuple[Choice, ...] = _field("", "none is beaten in latency and throughput at once", default=())
     reasons: Mapping[str, str] = _field("", "why a figure is missing", default_factory=dict)
+    interference: Interference | None = _field("", "of prefills with decode; None: pools apart", default=None)
+    speculation: Speculation | None = _field("", "where tokens are drafted", default=None)
+    disaggregation: Disaggregation | None = _field("", "where prefill and decode have GPUs of their own", default=None)
+    service: StagedService | None = _field("", "with stages beside the model", default=None)
+    neighbours: tuple[Neighbour, ...] = _field("", "nearest measured points, nearest first", default=())
+    calibration: Calibration | None = _field("", "where the preset was drawn to points given", default=None)

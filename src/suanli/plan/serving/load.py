@@ -6,6 +6,7 @@ sets the most sequences; users beyond it wait. Saturation is where requests come
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,11 @@ class Requests:
     def mean_keys(self) -> float:
         """Positions a sequence has in the cache on average while it decodes."""
         return self.isl + self.osl / 2
+
+    @property
+    def positions(self) -> int:
+        """Positions a sequence has at its end."""
+        return math.ceil(self.isl + self.osl)
 
 
 def tpot_s(rates: ServingRates, sequences: Numbers, requests: Requests) -> Numbers:

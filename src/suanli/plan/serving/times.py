@@ -80,9 +80,10 @@ class Replica:
     fabric: Fabric | None
     profile: ServingProfile
 
-    def decode_s(self, sequences: Numbers, keys: Numbers) -> Numbers:
-        """Seconds of one decode step of `sequences` in all, each seeing `keys` keys on average."""
-        return sum(self.decode_parts(sequences, keys).seconds(self.profile).values())
+    def decode_s(self, sequences: Numbers, keys: Numbers, tokens: float = 1.0) -> Numbers:
+        """Seconds of one decode step of `sequences` in all, each seeing `keys` keys on average; `tokens` new ones of
+        each, drafted ones among them."""
+        return sum(self.decode_parts(sequences, keys, tokens).seconds(self.profile).values())
 
     def prefill_s(self, tokens: Numbers, keys: Numbers) -> Numbers:
         """Seconds of prefilling `tokens` tokens in all, the last of which sees `keys` keys."""
@@ -90,17 +91,20 @@ class Replica:
 
     # -- decode --------------------------------------------------------------------------------------------------
 
-    def decode_parts(self, sequences: Numbers, keys: Numbers) -> Parts:
-        """Rooflines of one decode step. A pipeline has its sequences in `pp` shares, one in each stage."""
+    def decode_parts(self, sequences: Numbers, keys: Numbers, tokens: float = 1.0) -> Parts:
+        """Rooflines of one decode step. A pipeline has its sequences in `pp` shares, one in each stage.
+
+        With several `tokens` of a sequence every product has so many times the rows, heads too; the cache is read once.
+        """
         share = larger(sequences / self.layout.pp, 1.0 + 0 * sequences)
         own = larger(share / self.layout.dp_attention, 1.0 + 0 * sequences)
-        rows = dict.fromkeys(("token", SEQUENCE), own)
+        rows = {"token": own * tokens, SEQUENCE: own}
         return Parts(
-            weights=self._products(own),
-            experts=self._experts(share),
-            cache=self._cache(own, keys),
+            weights=self._products(own * tokens),
+            experts=self._experts(share * tokens),
+            cache=self._cache(own, keys, tokens),
             passes=self._passes(rows),
-            collectives=self._exchanges(own, share) + self._sends(own),
+            collectives=self._exchanges(own * tokens, share * tokens) + self._sends(own * tokens),
             layers=self.work.layers + 0 * own,
             sequences=own,
         )  # fmt: skip
@@ -124,13 +128,13 @@ class Replica:
         rate = reached * product_flop_per_s(self.device, stored.peak)
         return streamed_product_s(rows, n, k, count, stored.weight_bytes, _ACTIVATION_BYTES, self._bandwidth, rate)
 
-    def _cache(self, sequences: Numbers, keys: Numbers) -> Numbers:
+    def _cache(self, sequences: Numbers, keys: Numbers, tokens: float) -> Numbers:
         total = 0 * sequences * keys
         rate = _ATTENTION * product_flop_per_s(self.device, "bf16")
         for each in self.work.attending:
             seen = keys if each.window is None else smaller(keys, each.window + 0 * keys)
             read = cache_read_bytes(sequences, seen, each.width, self.precision.cache_bytes) / self._bandwidth
-            worked = linear_flops(sequences * seen, each.heads, each.inner) / rate
+            worked = linear_flops(sequences * tokens * seen, each.heads, each.inner) / rate
             total = total + each.count * larger(read, worked)
         return total
 
