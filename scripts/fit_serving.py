@@ -26,6 +26,8 @@ TITLES = {
     "tensorrt-llm/offline": "TensorRT-LLM, as many sequences as fit, no user waiting",
     "vllm/chat": "vLLM under chat traffic, answers of many lengths",
 }
+ERRORS = ("mean_fitted", "mean_held_out", "median_fitted", "median_held_out", "bias_held_out", "bar_fitted",
+          "bar_held_out")  # fmt: skip
 _TARGET = Path(__file__).resolve().parents[1] / "src" / "suanli" / "catalog" / serving_presets.FILE
 
 
@@ -60,6 +62,11 @@ def rendered(check: ServingCheck, kept: Kept, name: str, date: datetime.date) ->
         *(f"{each} = {getattr(power, each):.4f}" for each in ("always", "memory", "products", "half_width")),
     ]
     lines += [f"rows = {power.rows}", f'source = "{source}"', ""]
+    for error in check.errors:
+        lines += ["[[error]]", *(f'{name} = "{getattr(error, name)}"' for name in ("quantity", "source", "judged"))]
+        lines += [f"n = {error.n}"]
+        lines += [f"{name} = {getattr(error, name):.4f}" for name in ERRORS if getattr(error, name) is not None]
+        lines += [""]
     return "\n".join(lines)
 
 

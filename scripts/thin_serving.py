@@ -80,7 +80,8 @@ def rendered(points: Sequence[ServingPoint]) -> str:
     for point in points:
         at = point.layout
         writer.writerow([
-            point.preset, point.gpu, at.tp, at.ep, at.dp_attention, point.dtype, point.engine, point.version, point.kind,
+            point.preset, point.gpu, at.tp, at.ep, at.dp_attention, point.dtype, point.engine, point.version,
+            point.kind,
             *(_cell(value) for value in (point.isl, point.osl, point.concurrency, point.ttft_s, point.tpot_s,
                                          point.tokens_per_s)),
             source_of(point), point.measured,

@@ -21,7 +21,7 @@ from suanli.nouns.serving import ServingLayout
 from suanli.nouns.serving_profile import ServingPreset
 from suanli.nouns.serving_ways import Calibration, Neighbour
 from suanli.plan.serving.answer import Service, answer
-from suanli.plan.serving.neighbours import Asked, bits_of, nearest
+from suanli.plan.serving.neighbours import Asked, nearest
 from suanli.plan.serving.own_points import calibrate as drawn_to
 from suanli.plan.serving.search import Targets
 from suanli.readers.preset import read_named_preset
@@ -76,9 +76,9 @@ def infer(
 
     With `concurrency` (users who never rest) or `rate` (requests a second) it answers for that load; with `ttft` and
     `tpot` (seconds) it looks for the cheapest layout, and GPU of those named with commas, that meets them. `calibrate`
-    is a CSV of measured points of one's own; `draft_tokens`, `acceptance` and `draft_model` are of speculative decoding,
-    `chunk` of prefill in pieces, `disaggregate` ("P:D") and `link` of prefill and decode on GPUs of their own, `stages`
-    ("pre=5ms:4,post=2ms:4") of work beside the model.
+    is a CSV of measured points of one's own; `draft_tokens`, `acceptance` and `draft_model` are of speculative
+    decoding, `chunk` of prefill in pieces, `disaggregate` ("P:D") and `link` of prefill and decode on GPUs of their
+    own, `stages` ("pre=5ms:4,post=2ms:4") of work beside the model.
     Raises InputError listing every fault of the request; DoesNotFitError where weights leave no room.
 
     >>> infer("llama-3-8b", gpu="h100-sxm", concurrency=16).kv_bytes_per_token
@@ -213,7 +213,7 @@ def _placed(request: Request, at: Service, degrees: dict[str, int], number: int 
 def _neighbours(at: Service, found: Inference) -> tuple[Neighbour, ...]:
     """The nearest points that ship, and what this preset says of them."""
     asked = Asked(
-        arch=at.arch, device=at.device, gpus=at.layout.gpus, bits=bits_of(at.precision.scheme.name), engine=at.engine,
+        arch=at.arch, device=at.device, gpus=at.layout.gpus, bits=float(at.precision.scheme.bits), engine=at.engine,
         isl=at.requests.isl, osl=at.requests.osl, concurrency=max(found.load.concurrency, 1.0),
     )  # fmt: skip
     return nearest(asked, at.preset, serving_points(), _read)

@@ -139,9 +139,12 @@ def side_by_side(at: Service, kinds: list[Device], price: float | None) -> tuple
     if not done:
         refused.check()
     priced = all(found.usd_per_million_tokens is not None for _, found in done)
-    ranked = sorted(
-        done, key=lambda each: (each[1].usd_per_million_tokens or 0.0) if priced else -each[1].tokens_per_second
-    )
+
+    def rank(each: tuple[Service, Inference]) -> float:
+        found = each[1]
+        return (found.usd_per_million_tokens or 0.0) if priced else -found.tokens_per_second
+
+    ranked = sorted(done, key=rank)
     chosen, best = ranked[0]
     return chosen, replace(best, choices=tuple(_choice(found) for _, found in ranked))
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from suanli.nouns.infer import Choice, Inference
 from suanli.nouns.result import Result
-from suanli.nouns.serving import ServingLayout
 from suanli.nouns.step import Entry
 from suanli.report.common import NOT_GIVEN, closing, exact, share
 from suanli.report.document import Block, Document, Facts, Table
+from suanli.report.infer_ways_pages import calibration_facts, layout_words, neighbours_table, way_blocks
 from suanli.units import format_bytes, format_percent, format_seconds, format_usd
 
 FRONT_SHOWN = 10
@@ -19,30 +19,32 @@ def infer_document(result: Result) -> Document:
     """Times beside the ideal, memory, where a step goes, capacity, money and energy, choices."""
     found: Inference = result.result
     first = NOT_GIVEN if found.ttft_s is None else format_seconds(found.ttft_s)
-    where = f"{found.gpus:,} × {found.gpu} ({_layout(found.layout)}), {found.preset}"
+    where = f"{found.gpus:,} × {found.gpu} ({layout_words(found.layout)}), {found.preset}"
     headline = (
         f"{found.model} on {where}: first token {first}, then {format_seconds(found.tpot_s)} a token, "
         f"{found.tokens_per_second:,.0f} tokens/s"
     )
     blocks: tuple[Block, ...] = (
         _times(found),
-        _entries("One decode step", found.decode),
+        _entries("One decode step" if found.speculation is None else "One step, drafts and their check", found.decode),
         _entries("One prompt's prefill", found.prefill),
+        *way_blocks(found),
         _percentiles(found),
         _memory(found),
         _cache(found),
         _money(found),
-        _choices("Cheapest layouts that meet the targets", found.choices),
+        neighbours_table(found),
+        calibration_facts(found),
+        _choices(
+            "The same on each GPU, cheapest tokens first"
+            if not found.front
+            else "Cheapest layouts that meet the targets",
+            found.choices,
+        ),
         _choices("Latency against throughput: none of these is beaten in both", _thinned(found.front)),
         *closing(result),
     )
     return Document(headline, blocks)
-
-
-def _layout(layout: ServingLayout) -> str:
-    names = (("tp", "tp"), ("pp", "pp"), ("ep", "ep"), ("dp_attention", "dp-attention"), ("cp", "cp"))
-    parts = [f"{shown} {getattr(layout, name)}" for name, shown in names if getattr(layout, name) > 1]
-    return " ".join(parts) or "one GPU a replica"
 
 
 def _time(seconds: float | None) -> str:
@@ -64,7 +66,7 @@ def _times(found: Inference) -> Facts:
         ("one user", f"{1 / found.tpot_s:,.1f}", "tokens/s"),
         ("throughput", f"{found.tokens_per_second:,.0f}", f"output tokens/s; ideal {ideal.tokens_per_second:,.0f}"),
         ("decoded together", f"{load.concurrency:,.1f}", each),
-        ("most at once", exact(found.max_concurrency), "sequences the caches hold"),
+        ("most at once", exact(found.max_concurrency), "sequences of prompt and answer that the caches hold"),
         ("saturation", f"{most.requests_per_s * found.replicas:,.3g}",
          f"requests/s, {most.tokens_per_s * found.replicas:,.0f} tokens/s; limit: {most.limit}"),
         ("communication", format_percent(found.communication_fraction, 1), "of a decode step"),
@@ -132,7 +134,7 @@ def _money(found: Inference) -> Facts:
                             ("… blended", cost.usd_per_million_blended)):  # fmt: skip
             if value is not None:
                 rows.append((name, format_usd(value), "" if name != "… input" else "prefill's part of the time"))
-        hour = format_usd(cost.usd_per_hour * found.replicas)
+        hour = format_usd(cost.usd_per_hour * found.gpus / cost.gpus)
         rows.append(("an hour", hour, f"{format_percent(cost.utilisation, 0)} of it with this load"))
         if cost.margin is not None:
             rows.append(("margin", format_percent(cost.margin, 1), "of the selling price"))
@@ -145,7 +147,8 @@ def _money(found: Inference) -> Facts:
             rows.append(("a day", f"{energy.kwh_per_day * found.replicas:,.1f} kWh", "at this load"))
         if energy.co2_kg_per_day is not None:
             rows.append(("… carbon", f"{energy.co2_kg_per_day * found.replicas:,.1f} kg", "CO₂"))
-    rows += [(name, NOT_GIVEN, why) for name, why in found.reasons.items()]
+    said = {"usd_per_million_tokens": "1M output tokens", "joules_per_token": "an output token"}
+    rows += [(said.get(name, name), NOT_GIVEN, why) for name, why in found.reasons.items()]
     return Facts("Cost and energy", tuple(rows))
 
 
@@ -160,8 +163,8 @@ def _thinned(front: Sequence[Choice]) -> Sequence[Choice]:
 def _choices(title: str, choices: Sequence[Choice]) -> Table:
     rows = tuple(
         (
-            each.gpu, _layout(each.layout), exact(each.gpus), f"{each.concurrency:,.0f}", format_seconds(each.ttft_s),
-            format_seconds(each.tpot_s), f"{each.tokens_per_s_per_gpu:,.0f}",
+            each.gpu, layout_words(each.layout), exact(each.gpus), f"{each.concurrency:,.0f}",
+            format_seconds(each.ttft_s), format_seconds(each.tpot_s), f"{each.tokens_per_s_per_gpu:,.0f}",
             NOT_GIVEN if each.usd_per_million_tokens is None else format_usd(each.usd_per_million_tokens),
         )
         for each in choices

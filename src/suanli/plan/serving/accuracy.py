@@ -5,9 +5,10 @@ A fold is one architecture on one GPU; everything is fitted again without it, ot
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from suanli.nouns.serving_error import ServingError
 from suanli.nouns.serving_profile import PowerProfile, ServingProfile
 from suanli.plan.calibrate import half_width
 from suanli.plan.serving.fitting import FittedEngines, Served, fit_engines
@@ -24,24 +25,6 @@ BELIEVED = ServingProfile(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServingError:
-    """Errors of one quantity on one set of rows. None: no bar, or not fitted."""
-
-    quantity: str = field(metadata={"doc": "time between tokens, throughput, energy …"})
-    source: str = field(metadata={"doc": "whose rows, and what was assumed"})
-    n: int = field(metadata={"doc": "rows"})
-    mean_fitted: float | None = field(metadata={"unit": "fraction", "doc": "mean |predicted/measured − 1| as fitted"})
-    mean_held_out: float = field(metadata={"unit": "fraction", "doc": "the same, the fold left out"})
-    median_fitted: float | None = field(metadata={"unit": "fraction", "doc": "median as fitted"})
-    median_held_out: float = field(metadata={"unit": "fraction", "doc": "median, the fold left out"})
-    bias_held_out: float = field(metadata={"unit": "fraction", "doc": "median of predicted/measured − 1"})
-    judged: str = field(default="", metadata={"doc": "mean or median: which figure has a bar"})
-    bar_fitted: float | None = field(default=None, metadata={"unit": "fraction", "doc": "largest aimed at"})
-    bar_held_out: float | None = field(default=None, metadata={"unit": "fraction", "doc": "largest aimed at"})
-    folds: tuple[tuple[str, int, float], ...] = field(default=(), metadata={"doc": "fold, rows, mean held out"})
-
-
 @dataclass(frozen=True)
 class ServingCheck:
     """All errors, and what was fitted on the way."""
@@ -50,6 +33,8 @@ class ServingCheck:
     engines: FittedEngines
     widths: dict[str, tuple[float, int]]  # 80 % half-width of held-out logarithms and rows, by engine label
     power: PowerProfile | None
+    fitted_s: Array  # seconds between two tokens of every point kept, as fitted
+    held_s: Array  # the same, its fold left out
 
 
 def check_points(kept: Kept) -> ServingCheck:
@@ -64,7 +49,7 @@ def check_points(kept: Kept) -> ServingCheck:
     labels = np.array(served.engines)
     logs = np.log(held / served.seconds)
     widths = {name: (half_width(logs[labels == name]), int((labels == name).sum())) for name in sorted(set(labels))}
-    return ServingCheck((*errors, *energy), engines, {str(k): v for k, v in widths.items()}, power)
+    return ServingCheck((*errors, *energy), engines, {str(k): v for k, v in widths.items()}, power, fitted, held)
 
 
 def _held_out(served: Served) -> Array:

@@ -234,7 +234,9 @@ def _interference(at: Service, seen: _Seen) -> Interference | None:
     if at.pools is not None:
         return None
     chunk = at.chunk or float(find_engine(at.engine).chunk_tokens)
-    return interference(getattr(seen.rates, "rates", seen.rates), seen.load, at.requests, chunk)
+    drafts = _drafts(seen)
+    tokens = 1.0 if drafts is None else drafts.drafting.tokens_per_step
+    return interference(getattr(seen.rates, "rates", seen.rates), seen.load, at.requests, chunk, tokens)
 
 
 def _staged(at: Service, seen: _Seen) -> StagedService | None:

@@ -46,19 +46,22 @@ def pieces_s(rates: ServingRates, tokens: float, keys: float, chunk: float) -> l
     return found
 
 
-def interference(rates: ServingRates, load: LoadResult, requests: Requests, chunk: float) -> Interference:
+def interference(
+    rates: ServingRates, load: LoadResult, requests: Requests, chunk: float, tokens_per_step: float = 1.0
+) -> Interference:
     """Steps with and without a piece of a prompt, at a load. `rates` cut nothing themselves.
 
-    While one answer of O tokens is decoded, C prompts come in n pieces each: C·n/O of the steps have one. Where that is
-    above 1 every step has as many as it takes.
+    While one answer of O tokens is decoded in O/s steps, C prompts come in n pieces each: C·n·s/O of the steps have
+    one. Where that is above 1 every step has as many as it takes.
     """
+    plain = load.decode_s * tokens_per_step
     chunks = math.ceil(requests.isl / chunk)
     pieces = sum(pieces_s(rates, requests.isl, requests.isl, chunk))
-    often = load.concurrency * chunks / requests.osl
+    often = load.concurrency * chunks * tokens_per_step / requests.osl
     more = pieces / chunks * max(often, 1.0)
     share = min(often, 1.0)
     return Interference(
-        chunk_tokens=min(chunk, requests.isl), chunks=chunks, plain_s=load.decode_s, mixed_s=load.decode_s + more,
+        chunk_tokens=min(chunk, requests.isl), chunks=chunks, plain_s=plain, mixed_s=plain + more,
         mixed_fraction=share, jitter_s=more * math.sqrt(share * (1 - share)),
     )  # fmt: skip
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from suanli.catalog.devices import find_device
-from suanli.catalog.formats import find_format
-from suanli.errors import SuanliError
+from suanli.catalog.schemes import find_scheme
 from suanli.nouns.arch import Arch
 from suanli.nouns.hardware import Device
 from suanli.nouns.measured_serving import ServingPoint
@@ -22,7 +21,6 @@ from suanli.plan.serving.replicas import with_profile
 SHOWN = 3
 _OTHER_ENGINE = 0.3  # engines differ by about so much of a logarithm
 _OTHER_NAME = 0.2  # another model or GPU of the same size is not the same
-_SCHEME_BITS = 4.5
 
 
 @dataclass(frozen=True)
@@ -93,11 +91,8 @@ def _rate(device: Device) -> float:
 
 
 def bits_of(scheme: str) -> float:
-    """Bits of a weight, roughly: enough to say which dtype is nearer."""
-    try:
-        return float(find_format(scheme).bits)
-    except SuanliError:  # a scheme of several formats
-        return _SCHEME_BITS
+    """Bits of a quantised weight, scales apart: enough to say which dtype is nearer."""
+    return float(find_scheme(scheme).bits)
 
 
 @functools.lru_cache(maxsize=1024)
