@@ -52,3 +52,21 @@ def test_more_tokens_meet_no_fewer_experts_and_never_more_than_there_are(
 def test_more_bandwidth_is_never_slower(rows: float, n: float, k: float, more: float) -> None:
     slow = d.streamed_product_s(rows, n, k, 1, 2.0, 2.0, 1e12, 1e15)
     assert d.streamed_product_s(rows, n, k, 1, 2.0, 2.0, more * 1e12, 1e15) <= slow * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("drafted", "taken", "tokens"),
+    [
+        (1, 0.79, 1.79),
+        (3, 0.7, 1 + 0.7 + 0.49 + 0.343),
+        (4, 1.0, 5),  # every draft is taken
+        (8, 0.0, 1),  # none: the model's own token remains
+    ],
+)
+def test_tokens_of_a_speculative_step(drafted: int, taken: float, tokens: float) -> None:
+    assert d.speculative_tokens(drafted, taken) == pytest.approx(tokens)
+
+
+@given(st.integers(0, 64), st.floats(0.0, 0.999))
+def test_tokens_of_a_step_are_the_closed_sum(drafted: int, taken: float) -> None:
+    assert d.speculative_tokens(drafted, taken) == pytest.approx((1 - taken ** (drafted + 1)) / (1 - taken))

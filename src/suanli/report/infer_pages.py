@@ -170,4 +170,4 @@ def _choices(title: str, choices: Sequence[Choice]) -> Table:
         for each in choices
     )  # fmt: skip
     columns = ("GPU", "replica", "GPUs", "users", "first", "token", "tokens/s a GPU", "1M tokens")
-    return Table(title, columns, rows, (False, False, *[True] * 6))
+    return Table(title, columns, rows, (False, False, True, True, True, True, True, True))

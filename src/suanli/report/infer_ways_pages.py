@@ -122,7 +122,8 @@ def _neighbour(each: Neighbour) -> tuple[str, ...]:
     source = each.source.split()[0].rpartition("/")[2]
     return (
         each.model, each.gpu, f"{each.dtype}, {layout_words(each.layout)}",
-        f"{each.isl:,.0f}/{each.osl:,.0f} × {users}", measured, ours, f"{each.ratio:.2f}", f"{each.distance:.2f}", f"{source} {each.date[:7]}".strip(),
+        f"{each.isl:,.0f}/{each.osl:,.0f} × {users}", measured, ours, f"{each.ratio:.2f}", f"{each.distance:.2f}",
+        f"{source} {each.date[:7]}".strip(),
     )  # fmt: skip
 
 

@@ -122,7 +122,7 @@ def _serving(found: Verification) -> list[Block]:
         if row.folds and row.judged
     )
     dropped = tuple(f"{count} {why}" for row in rows for why, count in row.not_recomputed.items())
-    right = (False, *[True] * 6, False, False, True)
+    right = (False, True, True, True, True, True, True, False, False, True)
     return [Table(title, columns, table, right), Lines("Mean |error| of each fold left out, with its rows", folds),
             Lines("Rows that are not compared", dropped)]  # fmt: skip
 
