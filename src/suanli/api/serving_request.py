@@ -88,10 +88,11 @@ def read_targets(request: Request, ttft: Any, tpot: Any, rate: float | None) -> 
     """What has to be met; None where nothing was asked."""
     if ttft is None and tpot is None:
         return None
-    limits = {name: request.quantity(name, value, "span") for name, value in (("ttft", ttft), ("tpot", tpot))}
+    typed = {"ttft": ttft, "tpot": tpot}
+    limits = {name: request.quantity(name, value, "span") for name, value in typed.items()}
     for name, value in limits.items():
         if value is not None and not value > 0:
-            request.fault(f"bad_{name}", "no time at all", name, got=shown(value), expected="above 0, like 50ms")
+            request.fault(f"bad_{name}", "no time at all", name, got=shown(typed[name]), expected="above 0, like 50ms")
     return Targets(rate=rate, ttft_s=limits["ttft"], tpot_s=limits["tpot"])
 
 

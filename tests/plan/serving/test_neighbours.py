@@ -20,7 +20,7 @@ PRESET = find_serving_preset("vllm")
 POINTS = serving_points()
 EXACT = next(
     point for point in POINTS
-    if (point.preset, point.gpu, point.gpus, point.concurrency, point.engine) == ("llama-3.1-70b", "h100-sxm", 8, 64, "vllm")
+    if (point.preset, point.gpu, point.gpus, point.concurrency) == ("llama-3.1-70b", "h100-sxm", 8, 64)
 )  # fmt: skip
 
 
