@@ -108,7 +108,7 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
         gpus=16384, failures="llama-3-405b", restart="10min", checkpoint_save="60s", days=46, mfu="41.5%"
     ),
     "infer": lambda: suanli.infer(
-        "llama-3.1-70b", gpu="h100-sxm", gpus=8, dtype="fp8", rate=5, isl=4096, chunk=1024, price=2.5, sell=4, pue=1.2,
+        "llama-3.1-70b", gpu="h100-sxm", gpus=8, dtype="fp8", rate=3, isl=4096, chunk=1024, price=2.5, sell=4, pue=1.2,
         carbon="0.4kg/kWh", stages="pre=5ms:4,post=2ms:4",
     ),
     "infer_drafts": lambda: suanli.infer(

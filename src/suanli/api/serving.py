@@ -24,6 +24,7 @@ from suanli.plan.serving.answer import Service, answer
 from suanli.plan.serving.neighbours import Asked, nearest
 from suanli.plan.serving.own_points import calibrate as drawn_to
 from suanli.plan.serving.search import Targets
+from suanli.plan.serving.stages import MODEL
 from suanli.readers.preset import read_named_preset
 from suanli.readers.serving_points import read_serving_points
 from suanli.units import format_percent
@@ -247,9 +248,10 @@ def _notes_of_ways(at: Service, found: Inference) -> tuple[str, ...]:
             notes.append(f"at this batch drafts cost more than they bring: {found.speculation.speed_up:.2f} times")
     if found.disaggregation is not None:
         notes.append("pools apart: a cache travels whole after its prompt; no percentiles, no energy")
-    if found.service is not None and found.service.requests_per_s < found.service.offered_per_s:
-        most = found.service.limit_per_s
-        notes.append(f"stage {found.service.limit} finishes {most:,.3g} requests a second at most, and all wait for it")
+    staged = found.service
+    if staged is not None and staged.limit != MODEL and staged.requests_per_s < staged.offered_per_s:
+        most = staged.limit_per_s
+        notes.append(f"stage {staged.limit} finishes {most:,.3g} requests a second at most, and all wait for it")
     if found.calibration is not None:
         own = found.calibration
         before, after = (format_percent(value, 1) for value in (own.error_before, own.error_after))

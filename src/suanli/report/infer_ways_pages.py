@@ -12,11 +12,11 @@ from suanli.units import MICRO, format_bytes, format_percent, format_seconds
 FULL = "grows without end"
 
 
-def layout_words(layout: ServingLayout) -> str:
-    """The degrees above one."""
+def layout_words(layout: ServingLayout, alone: str = "one GPU a replica") -> str:
+    """The degrees above one; `alone` where there is none."""
     names = (("tp", "tp"), ("pp", "pp"), ("ep", "ep"), ("dp_attention", "dp-attention"), ("cp", "cp"))
     parts = [f"{shown} {getattr(layout, name)}" for name, shown in names if getattr(layout, name) > 1]
-    return " ".join(parts) or "one GPU a replica"
+    return " ".join(parts) or alone
 
 
 def way_blocks(found: Inference) -> tuple[Block, ...]:
@@ -121,7 +121,7 @@ def _neighbour(each: Neighbour) -> tuple[str, ...]:
     users = "most" if each.concurrency is None else f"{each.concurrency:,.0f}"
     source = each.source.split()[0].rpartition("/")[2]
     return (
-        each.model, each.gpu, f"{each.dtype}, {layout_words(each.layout)}",
+        each.model, each.gpu, f"{each.dtype}, {layout_words(each.layout, '1 GPU')}",
         f"{each.isl:,.0f}/{each.osl:,.0f} × {users}", measured, ours, f"{each.ratio:.2f}", f"{each.distance:.2f}",
         f"{source} {each.date[:7]}".strip(),
     )  # fmt: skip
