@@ -325,7 +325,7 @@ def accuracy_page() -> str:
     for row in found.summary:
         error = _error(row.median_error, row.section)
         mape = "" if row.mape_held_out is None else f"{row.mape_held_out:.2g}"
-        if row.n and row.section != "predictions":
+        if row.n and row.section != "predictions" and (row.section != "serving" or row.within is not None):
             sources.append((row.source, row.section, f"{row.n:,}", f"{row.within:,}", error, mape))
     wrong: Rows = [
         (each.source, each.statement, _figure(each.article), _figure(each.expected), each.unit, each.why)
@@ -343,6 +343,9 @@ def accuracy_page() -> str:
         accuracy(),
         "\n## Step times\n\n" + STEP_TIMES + "\n",
         step_times(),
+        "\n## Serving\n\nTimes, throughput and energy of served models as they were when the presets were fitted; a fold is "
+        "one architecture on one GPU. [How long serving takes](serving.md) has the model.\n",
+        serving_shown(),
         "\n## By source\n\n`within`: claims that hold; for runs, those within one point of the peak. `relative` is "
         "the mean of |error| over the expected figure.\n",
         table(("source", "section", "compared", "within", "median error", "relative"), sources, "--rrrr"),
@@ -421,6 +424,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[ClaimResult], bool]], ...] = (
     ),
     ("parameters of known models, to the last digit", "models", lambda claim: claim.unit == "parameters"),
     ("forward FLOPs of known models, to the last digit", "models", lambda claim: claim.unit == "FLOPs"),
+    ("caches, weights and waits of serving, to the digits given", "serving", lambda each: bool(each.id)),
 )
 
 

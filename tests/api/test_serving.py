@@ -168,6 +168,10 @@ def test_stages_beside_the_model() -> None:
     said = "stage pre finishes 2 requests a second at most, and all wait for it"
     assert found.service.latency_s is None and said in found.notes
     assert "stages: Erlang C (M/M/c), the least capacity of all" in found.sources
+    assert found.tokens_per_second == pytest.approx(2 * 1024)  # the model has what the stage lets through
+    assert found.tpot_s == pytest.approx(seventy(rate=2).tpot_s)
+    users = seventy(concurrency=64, stages="pre=2s:4").service
+    assert users.requests_per_s == 2 < users.offered_per_s
 
 
 def test_a_draft_model_takes_memory() -> None:

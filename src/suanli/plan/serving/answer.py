@@ -124,6 +124,9 @@ def answer(at: Service) -> Inference:
     """The whole answer. Raises as `hold`, and UnknownNameError for a device without measured kernels."""
     held = hold(at)
     replica = build_replica(at.arch, at.device, at.layout, at.precision, at.preset.profile)
+    asked_for = _seen(at, replica, held)
+    offered = at.rate if at.rate is not None else asked_for.load.requests_per_s * at.replicas
+    at = _behind(at, offered)
     seen = _seen(at, replica, held)
     bound = _seen(at, with_profile(replica, _IDEAL), held).load
     load, entries = seen.load, _decode_entries(seen, at)
@@ -146,7 +149,7 @@ def answer(at: Service) -> Inference:
         joules_per_token=None if energy is None else energy.joules_per_output_token,
         cost=cost, energy=energy, reasons=reasons,
         interference=_interference(at, seen), speculation=_speculation(at, seen),
-        disaggregation=seen.pools, service=_staged(at, seen),
+        disaggregation=seen.pools, service=_staged(at, seen, offered),
     )  # fmt: skip
 
 
@@ -239,13 +242,18 @@ def _interference(at: Service, seen: _Seen) -> Interference | None:
     return interference(getattr(seen.rates, "rates", seen.rates), seen.load, at.requests, chunk, tokens)
 
 
-def _staged(at: Service, seen: _Seen) -> StagedService | None:
+def _behind(at: Service, offered: float) -> Service:
+    """The service as the model sees it: no more requests come than the slowest stage beside it lets through."""
+    through = min((each.workers / each.service_s for each in at.stages), default=math.inf)
+    return at if offered <= through else replace(at, users=None, rate=through)
+
+
+def _staged(at: Service, seen: _Seen, offered: float) -> StagedService | None:
     if not at.stages:
         return None
     load, most = seen.load, seen.saturation.requests_per_s * at.replicas
     whole = None if load.ttft_s is None else load.ttft_s + (at.requests.osl - 1) * load.tpot_s
-    offered = at.rate if at.rate is not None else load.requests_per_s * at.replicas
-    limit = most if at.rate is not None else max(most, offered)
+    limit = most if at.rate is not None else max(most, offered)  # users who never rest come no faster than they leave
     return staged(at.stages, offered, limit, whole, at.requests.osl)
 
 
