@@ -241,8 +241,8 @@ def _notes(at: Service, found: Inference) -> tuple[str, ...]:
 def _notes_of_ways(at: Service, found: Inference) -> tuple[str, ...]:
     notes = []
     if found.speculation is not None:
-        notes.append("acceptance is as given; measured ones fall with every further token drafted; the interval is that of "
-                     "decoding without drafts")  # fmt: skip
+        notes.append("acceptance is as given; measured ones fall with every further token drafted")
+        notes.append("the interval is that of decoding without drafts")
         if at.draft is not None and at.draft.arch is None:
             notes.append("drafts by one more layer of the model: its weights and cache are not in the memory shown")
         if found.speculation.speed_up < 1:
