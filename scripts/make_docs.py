@@ -41,6 +41,7 @@ from suanli.catalog.curves import DeviceCurves, devices_with_curves, find_curves
 from suanli.catalog.devices import list_devices, source_texts
 from suanli.catalog.fabrics import node_fabric
 from suanli.catalog.presets import presets
+from suanli.catalog.serving_presets import find_serving_preset, serving_errors, serving_preset_names
 from suanli.cli.main import app
 from suanli.formulas import all_formulas
 from suanli.formulas.registry import Formula
@@ -61,16 +62,18 @@ from suanli.nouns.comparison import Comparison
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count
 from suanli.nouns.goodput import Goodput
+from suanli.nouns.infer import Inference
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
 from suanli.nouns.scaling import Scaling
+from suanli.nouns.serving_profile import NUMBERS
 from suanli.plan.layout import LayoutPlan
 from suanli.readers.diffusers import known_classes
 from suanli.report import Document, document_of
 from suanli.report.text import print_document
 from suanli.report.verify_pages import shown
-from suanli.units import GIGA, KILO, TERA, format_bytes, format_count, format_percent, format_seconds
+from suanli.units import GIGA, KILO, MICRO, MILLI, TERA, format_bytes, format_count, format_percent, format_seconds
 from suanli.verify import POINT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -162,6 +165,7 @@ def with_outputs(text: str) -> str:
 RESULTS: dict[str, type] = {
     "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "layout": LayoutPlan, "goodput": Goodput,
     "scale": Scaling, "calibrate": Calibrated, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
+    "infer": Inference,
 }  # fmt: skip
 
 
@@ -327,7 +331,7 @@ def accuracy_page() -> str:
     for row in found.summary:
         error = _error(row.median_error, row.section)
         mape = "" if row.mape_held_out is None else f"{row.mape_held_out:.2g}"
-        if row.n and row.section != "predictions":
+        if row.n and row.section != "predictions" and (row.section != "serving" or row.within is not None):
             sources.append((row.source, row.section, f"{row.n:,}", f"{row.within:,}", error, mape))
     wrong: Rows = [
         (each.source, each.statement, _figure(each.article), _figure(each.expected), each.unit, each.why)
@@ -345,6 +349,9 @@ def accuracy_page() -> str:
         accuracy(),
         "\n## Step times\n\n" + STEP_TIMES + "\n",
         step_times(),
+        "\n## Serving\n\nTimes, throughput and energy of served models as they were when the presets were fitted; a "
+        "fold is one architecture on one GPU. [How long serving takes](serving.md) has the model.\n",
+        serving_shown(),
         "\n## By source\n\n`within`: claims that hold; for runs, those within one point of the peak. `relative` is "
         "the mean of |error| over the expected figure.\n",
         table(("source", "section", "compared", "within", "median error", "relative"), sources, "--rrrr"),
@@ -423,6 +430,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[ClaimResult], bool]], ...] = (
     ),
     ("parameters of known models, to the last digit", "models", lambda claim: claim.unit == "parameters"),
     ("forward FLOPs of known models, to the last digit", "models", lambda claim: claim.unit == "FLOPs"),
+    ("caches, weights and waits of serving, to the digits given", "serving", lambda each: bool(each.id)),
 )
 
 
@@ -576,11 +584,49 @@ def diffusers_classes() -> str:
     return table(("class", "presets"), [(f"`{name}`", ", ".join(names) or "—") for name, names in found.items()])
 
 
+def serving_presets() -> str:
+    """The engines' numbers."""
+    names = serving_preset_names()[1:]
+    rows: Rows = []
+    for name in names:
+        preset = find_serving_preset(name)
+        numbers = (getattr(preset.profile, each) for each in NUMBERS)
+        shown_numbers = (f"{value:.3g}" if value >= MILLI else f"{value / MICRO:.3g}e-6" for value in numbers)
+        rows.append((code(name), f"{preset.rows:,}", *shown_numbers, format_percent(preset.half_width, 0)))
+    return table(("preset", "points", *(code(each) for each in NUMBERS), "width"), rows, "-" + "r" * 11)
+
+
+def serving_shown() -> str:
+    """Errors recorded when the presets were fitted."""
+    rows: Rows = []
+    for each in serving_errors():
+        mean, middle = ((each.mean_fitted, each.mean_held_out), (each.median_fitted, each.median_held_out))
+        bars = " / ".join(format_percent(bar, 0) for bar in (each.bar_fitted, each.bar_held_out) if bar is not None)
+        aim = f"{each.judged} {bars}" if each.judged else ""
+        rows.append(
+            (each.quantity, each.source, f"{each.n:,}", *map(_percent, (*mean, *middle, each.bias_held_out)), aim)
+        )
+    heading = (
+        "quantity",
+        "points",
+        "n",
+        "mean fitted",
+        "mean held out",
+        "median fitted",
+        "median held out",
+        "bias",
+        "aim",
+    )
+    return table(heading, rows, "--rrrrrr-")
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "speed": speed,
     "accuracy": accuracy,
     "step times": lambda: f"{STEP_TIMES}\n\n{step_times()}",
     "verbs": verbs,
+    "serving presets": serving_presets,
+    "serving errors": serving_shown,
     "diffusers": diffusers_classes,
     "one run": lambda: one_run(tuple(each.name for each in CONVENTIONS.values() if each.common)),
     **{f"summary {verb}": partial(summary, verb) for verb in RESULTS},

@@ -9,7 +9,8 @@ from pathlib import Path
 import suanli
 
 VERBS = {
-    "calibrate", "compare", "count", "goodput", "gpus", "layout", "mfu", "models", "scale", "train", "verify", "why",
+    "calibrate", "compare", "count", "goodput", "gpus", "infer", "layout", "mfu", "models", "scale", "train",
+    "verify", "why",
 }  # fmt: skip
 
 

@@ -7,11 +7,13 @@ arXiv:2205.05198 eq. 1.
 
 from __future__ import annotations
 
+from suanli.catalog.formats import find_format
 from suanli.formulas import memory
 from suanli.kept import FP32_BYTES, kept_bytes, kept_elements, logits_bytes, scores_bytes, statistics_bytes
 from suanli.nouns.arch import Arch, Placed
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import ByteCounts
+from suanli.nouns.formats import Format
 from suanli.nouns.layers import Attention, CausalConv, KeptState, Scan
 from suanli.nouns.workload import DTYPE_BITS, OPTIMIZER_MOMENTS, Workload
 from suanli.units import BITS_PER_BYTE
@@ -65,10 +67,13 @@ def kv_cache(arch: Arch, workload: Workload) -> int | None:
     return kept
 
 
-def cache_product(placed: Placed, at: Setting) -> Product | None:
-    """What one copy of a layer keeps for the batch; None where it keeps nothing between tokens."""
+def cache_product(placed: Placed, at: Setting, kept_as: Format | None = None) -> Product | None:
+    """What one copy of a layer keeps for the batch; None where it keeps nothing between tokens. Keys and values are
+    kept as the workload's dtype says, block scales included, or as `kept_as`: then states stay in the model's dtype.
+    """
     layer, batch = placed.layer, at.workload.batch
-    bits = DTYPE_BITS[at.workload.kv_dtype or at.workload.dtype]
+    kept_bits = (kept_as or find_format(at.workload.kv_dtype or at.workload.dtype)).bits
+    bits = kept_bits if kept_as is None else DTYPE_BITS[at.workload.dtype]
     if not at.arch.stream(placed.stream).decodes:
         return None
     if isinstance(layer, Scan):
@@ -89,7 +94,7 @@ def cache_product(placed: Placed, at: Setting) -> Product | None:
         batch=batch,
         keys=min(keys, layer.window or keys, layer.chunk or keys),
         width=layer.latent_dim or layer.kv_heads * (layer.qk_dim + layer.v_dim),
-        bits=bits,
+        bits=kept_bits,
     )
 
 

@@ -3,7 +3,7 @@
 Sections: `articles` (every number of four articles and the papers behind them), `runs` (utilisation of published
 training runs), `models` (parameters and forward FLOPs of known models): nothing in these is fitted. `predictions`
 (step times of published runs) is fitted, and judged on runs left out of the fit; `scaling` projects the largest size of
-published series from the smaller ones.
+published series from the smaller ones; `serving` has check values, and times, throughput and energy on measured points.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from statistics import fmean, median
 from typing import Any
 
@@ -39,10 +40,11 @@ from suanli.nouns.claim import (
     SourceSummary,
     Verification,
 )
+from suanli.nouns.measured_serving import ServingPoint
 from suanli.nouns.run import PublishedRun
 from suanli.nouns.workload import Workload
 from suanli.readers.layer_expr import read_layer_expression
-from suanli.readers.preset import read_preset
+from suanli.readers.preset import read_named_preset, read_preset
 from suanli.recount import PERCENT, RULES, Recount, recount
 
 POINT = 0.01  # one point of the peak
@@ -317,10 +319,18 @@ def verify_projections() -> Verification:
     return verify_scaling()
 
 
+def verify_served(points: Sequence[ServingPoint] | None = None) -> Verification:
+    """Check values of serving, and errors on measured points; None: the errors recorded when presets were fitted."""
+    from suanli.plan.serving.verdict import verify_serving  # noqa: PLC0415
+
+    return verify_serving(points, cache(read_named_preset))
+
+
 SECTIONS: dict[str, Callable[[], Verification]] = {
     "articles": verify_articles,
     "runs": verify_runs,
     "models": verify_models,
     "predictions": verify_step_times,
     "scaling": verify_projections,
+    "serving": verify_served,
 }

@@ -38,6 +38,16 @@ SAME: list[tuple[str, Any]] = [
         "train --params 175B --tokens 300B --gpus 1024 --tflops-per-gpu 140 --recompute full",
         lambda: suanli.train(params="175B", tokens="300B", gpus="1024", tflops_per_gpu="140", recompute="full"),
     ),
+    (
+        "infer llama-3.1-70b --gpu h100-sxm --gpus 8 --dtype fp8 --concurrency 64 --chunk 512 --stages pre=5ms:4",
+        lambda: suanli.infer(
+            "llama-3.1-70b", gpu="h100-sxm", gpus="8", dtype="fp8", concurrency="64", chunk="512", stages="pre=5ms:4"
+        ),
+    ),
+    (
+        "infer llama-3.1-8b --gpu h100-sxm,h200 --rate 20 --tpot 20ms",
+        lambda: suanli.infer("llama-3.1-8b", gpu="h100-sxm,h200", rate="20", tpot="20ms"),
+    ),
     ("gpus h100-sxm", lambda: suanli.gpus("h100-sxm")),
     ("models gpt2", lambda: suanli.models("gpt2")),
     ("why params.total gpt2", lambda: suanli.why("params.total", "gpt2")),
@@ -71,6 +81,14 @@ EXITS = [
     ("mfu gpt2 --tokens-per-second 5", 2, "error: a utilisation needs a peak in --gpu"),
     ("mfu gpt2 --gpu h100-ultra --tokens-per-second 5", 2, "error: unknown device 'h100-ultra' in --gpu"),
     ("train gpt2 --tokens 1T --gpu h100-sxm --mfu 41", 2, "error: mfu is not possible in --mfu; got 41"),
+    ("infer llama-3.1-405b --gpu h100-sxm", 2, "got 811.7 GB, 811.7 GB on the fullest GPU of 80.0 GB"),
+    ("infer llama-3.1-8b", 2, "error: an answer is for a device in --gpu; expected --gpu h100-sxm"),
+    ("infer bert-base --gpu h100-sxm", 2, "error: the model generates no tokens in --model; got bert-base"),
+    (
+        "verify --only articles --data .",
+        2,
+        "measured points are of a section that needs them in --data; got '.'",
+    ),
     ("why nothing", 2, "error: unknown quantity 'nothing' in ID"),
     ("verify --only everything", 2, "error: unknown section 'everything' in --only"),
     ("count gpt2 -o out.pdf", 2, "error: the suffix names no format in --output"),
@@ -157,6 +175,9 @@ SURFACE = {
     "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit",
     "calibrate": "stack gpu fabric name shipped rows",
     "scale": "points metric project series global-batch model gpu pin seq dtype stack fabric",
+    "infer": "gpu gpus isl osl concurrency rate ttft tpot tp pp ep dp-attention cp dtype kv-dtype preset "
+    "calibrate draft-tokens acceptance draft-model chunk disaggregate link stages price sell "
+    "utilisation pue carbon seed",
     "goodput": "gpus mtbf mtbf-node mtti failures gpus-per-node detect restart checkpoint-save checkpoint-mode "
     "checkpoint-stall checkpoint-load interval spares repair stragglers maintenance days mfu seed events",
     "mfu": "gpu gpus seq step-time global-batch tokens-per-second tflops-per-gpu dtype peak recompute convention "
@@ -168,7 +189,7 @@ SURFACE = {
     "why": "seq batch phase kv-len image frames dtype kv-dtype optimizer trainable recompute convention params gpu "
     "gpus step-time global-batch "
     "tokens-per-second tflops-per-gpu peak tokens mfu hfu goodput deadline price power pue",
-    "verify": "only all types",
+    "verify": "only all types data",
 }
 
 

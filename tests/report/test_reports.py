@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +134,21 @@ def shipped() -> Result:
 
 
 ORIGIN = Origin(command="suanli calibrate runs.csv", date="2026-11-30", data="runs.csv", data_sha256="0" * 64)
+
+
+def drawn_to_own_points() -> Any:
+    """An answer drawn to two points of one's own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "points.csv"
+        path.write_text(
+            "model,hw,n_gpus,tp,precision,framework,isl,osl,concurrency,ttft_ms,tpot_ms,source\n"
+            "meta-llama/Llama-3.1-70B,h100_sxm,8,8,fp8,vllm 0.9,1024,1024,16,100,13.0,mine\n"
+            "meta-llama/Llama-3.1-70B,h100_sxm,8,8,fp8,vllm 0.9,1024,1024,64,200,18.0,mine\n"
+        )
+        return suanli.infer("llama-3.1-70b", gpu="h100-sxm", gpus=8, dtype="fp8", concurrency=64, price=3,
+                            calibrate=path)  # fmt: skip
+
+
 PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "count_train": lambda: suanli.count(
         "gpt3-175b-megatron", seq=2048, batch=1, phase="train", convention="megatron-full"
@@ -166,6 +183,21 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "goodput": lambda: suanli.goodput(
         gpus=16384, failures="llama-3-405b", restart="10min", checkpoint_save="60s", days=46, mfu="41.5%"
     ),
+    "infer": lambda: suanli.infer(
+        "llama-3.1-70b", gpu="h100-sxm", gpus=8, dtype="fp8", rate=3, isl=4096, chunk=1024, price=2.5, sell=4, pue=1.2,
+        carbon="0.4kg/kWh", stages="pre=5ms:4,post=2ms:4",
+    ),
+    "infer_drafts": lambda: suanli.infer(
+        "deepseek-v3", gpu="h200", gpus=8, dtype="fp8-block", concurrency=16, draft_tokens=1, acceptance=0.85,
+        preset="sglang", price=3.5,
+    ),
+    "infer_pools": lambda: suanli.infer(
+        "llama-3.1-70b", gpu="h100-sxm", dtype="fp8", tp=4, disaggregate="4:8", concurrency=64, price=2.5
+    ),
+    "infer_search": lambda: suanli.infer(
+        "llama-3.1-70b", gpu="h100-sxm,h200,b200", dtype="fp8", rate=20, tpot="30ms", ttft="1s", price=3
+    ),
+    "infer_calibrated": lambda: replace(drawn_to_own_points(), notes=()),
     "goodput_async": lambda: suanli.goodput(
         gpus=512, mtbf_node="6400h", detect="2min", restart="8min", checkpoint_save="40s", checkpoint_mode="async",
         checkpoint_stall="3s", spares=2, repair="3d", stragglers="1%", maintenance="4h/14d",
@@ -187,6 +219,11 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", PAGES_SHOWN)
 def test_page(name: str, golden: Any) -> None:
     golden(f"{name}.txt", document_text(document_of(PAGES_SHOWN[name]())))
+
+
+@pytest.mark.parametrize("name", ["infer", "infer_search"])
+def test_a_page_in_a_narrow_terminal(name: str, golden: Any) -> None:
+    golden(f"{name}_80.txt", document_text(document_of(PAGES_SHOWN[name]()), width=80))
 
 
 def test_every_kind_of_result_has_a_page() -> None:

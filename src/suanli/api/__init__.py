@@ -12,9 +12,11 @@ from suanli.api.planning import layout
 from suanli.api.reasons import why
 from suanli.api.reliability import goodput
 from suanli.api.scaling import scale
+from suanli.api.serving import infer
 from suanli.api.training import train
 from suanli.api.verifying import verify
 
 __all__ = [
-    "calibrate", "compare", "count", "goodput", "gpus", "layout", "mfu", "models", "scale", "train", "verify", "why",
+    "calibrate", "compare", "count", "goodput", "gpus", "infer", "layout", "mfu", "models", "scale", "train",
+    "verify", "why",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from suanli.errors import Fault, InputError, shown, unknown_name
@@ -11,22 +12,31 @@ from suanli.nouns.claim import Verification
 from suanli.nouns.coverage import DEFAULT, SMALL, summarise_coverage
 from suanli.nouns.result import Result
 from suanli.readers.hf_types.mappings import TypeOfTask
+from suanli.readers.outside import MEASURED_SERVING, outside_data
+from suanli.readers.serving_points import read_serving_points
 from suanli.verify import verify as check
+from suanli.verify import verify_served
 
-MODELS = "models"
+MODELS, SERVING = "models", "serving"
+NO_POINTS = (
+    f"no measured points were found ({MEASURED_SERVING}): the errors are those recorded when the presets were fitted; "
+    "give --data DIR to compute them again"
+)
 LATER = "formula against trace for each model type of transformers: suanli verify --only models (minutes)"
 SMALL_ONLY = "a small odd config of each type; --all tries the default configs too (a quarter of an hour)"
 
 
 def verify(
     only: str | Sequence[str] | None = None, *, every: bool = False, types: str | Sequence[str] | None = None,
-    processes: int | None = None, progress: Callable[[int, int, str], None] | None = None,
+    data: str | Path | None = None, processes: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
 ) -> Result:  # fmt: skip
     """Reproduce published numbers. `ok` is False when a claim that should hold does not.
 
     `only` names sections, in one text with commas or as a list; `every` asks reports for all claims. With `models`
     named, every model type of transformers (or those of `types`) is counted by formula and by trace: small configs,
-    and with `every` the default ones too; `progress` is told of each (done, of how many, which).
+    and with `every` the default ones too; `progress` is told of each (done, of how many, which). With `serving` named,
+    measured points are read from the folder `data`, or where `readers.outside` finds one.
     Raises UnknownNameError for a section nobody knows, InputError for what are no names, and for types where models are
     not asked for.
     """
@@ -36,10 +46,20 @@ def verify(
             Fault(code="no_such_option", message="types are checked with the models", where="--types",
                   got=", ".join(wanted), hint="Add --only models.")
         )  # fmt: skip
-    found = check(names)
+    if data is not None and not {SERVING} & set(names or ()):
+        raise InputError(
+            Fault(code="no_such_option", message="measured points are of a section that needs them", where="--data",
+                  got=shown(str(data)), hint="Add --only serving.")
+        )  # fmt: skip
+    measured = SERVING in (names or ())
+    found = check([name for name in names if name != SERVING] if measured and names is not None else names)
     notes: tuple[str, ...] = (LATER,) if names is None else ()
+    if measured:
+        served, said = _served(data)
+        found, notes = _together(found, served), (*notes, said)
     if names is not None and MODELS in names:
-        found, notes = _with_coverage(found, every, wanted, processes, progress)
+        found, more = _with_coverage(found, every, wanted, processes, progress)
+        notes = (*notes, *more)
     return Result(
         kind="verify",
         inputs={"only": names, "all": every, **({} if wanted is None else {"types": wanted})},
@@ -48,6 +68,24 @@ def verify(
         sources=tuple(dict.fromkeys(row.source for row in found.summary)),
         notes=notes,
     )
+
+
+def _served(data: str | Path | None) -> tuple[Verification, str]:
+    """The section `serving` with the points that are found, and a line that says where; aloud where there are none."""
+    folder = outside_data(data)
+    path = None if folder is None else folder / MEASURED_SERVING
+    if path is None or not path.is_file():
+        if data is not None:
+            raise InputError(
+                Fault(code="no_points", message="the folder holds no measured points", where="--data",
+                      got=shown(str(data)), expected=f"a file {MEASURED_SERVING}")
+            )  # fmt: skip
+        return verify_served(None), NO_POINTS
+    return verify_served(read_serving_points(path)), f"measured points: {path}"
+
+
+def _together(first: Verification, second: Verification) -> Verification:
+    return replace(first, claims=(*first.claims, *second.claims), summary=(*first.summary, *second.summary))
 
 
 def _listed(value: Any, where: str) -> list[str] | None:

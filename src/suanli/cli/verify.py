@@ -11,7 +11,7 @@ from suanli.cli.options import Json, Output, Text, text_option
 from suanli.cli.progress import progress_bar
 from suanli.cli.run import run
 
-_SECTIONS = "articles, runs, models, predictions or scaling. Default: all of them."
+_SECTIONS = "articles, runs, models, predictions, scaling or serving. Default: all of them."
 Only = Annotated[Text, text_option("--only", _SECTIONS, metavar="SECTION")]
 Full = Annotated[
     bool,
@@ -26,9 +26,20 @@ Types = Annotated[
     text_option("--types", "With --only models: of the model types of transformers, only these.", metavar="TYPE,…"),
 ]
 
+Data = Annotated[
+    Text,
+    text_option("--data", "With --only serving: folder of measured points. Default: SUANLI_DATA, ../shared/data.",
+                metavar="DIR"),
+]  # fmt: skip
+
 
 def command(
-    only: Only = None, all_: Full = False, types: Types = None, json: Json = False, output: Output = None
+    only: Only = None,
+    all_: Full = False,
+    types: Types = None,
+    data: Data = None,
+    json: Json = False,
+    output: Output = None,
 ) -> None:
     """Reproduce published numbers; print the agreement by source. Exit code 1 when a claim that should hold does not.
 
@@ -36,6 +47,6 @@ def command(
     """
     with progress_bar("formula against trace") as progress:
         run(
-            lambda: api.verify(only, every=all_, types=types, progress=progress), as_json=json, output=output,
-            failed=lambda result: not result.ok,
+            lambda: api.verify(only, every=all_, types=types, data=data, progress=progress),
+            as_json=json, output=output, failed=lambda result: not result.ok,
         )  # fmt: skip

@@ -16,6 +16,7 @@ from suanli.formulas import (
     running,
     scaling,
     scans,
+    serving,
     steps,
     trainers,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "running",
     "scaling",
     "scans",
+    "serving",
     "steps",
     "trainers",
 ]

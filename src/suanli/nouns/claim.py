@@ -109,7 +109,17 @@ class SourceSummary:
     median_constant: float | None = field(
         default=None, metadata={"unit": "fraction", "doc": "median error of the simplest rule: what was last stays"}
     )
-    bar: float | None = field(default=None, metadata={"unit": "fraction", "doc": "largest mean error aimed at"})
+    bar: float | None = field(default=None, metadata={"unit": "fraction", "doc": "largest error aimed at, held out"})
+    median_fitted: float | None = field(
+        default=None, metadata={"unit": "fraction", "doc": "median of the errors over what was fitted"}
+    )
+    bias_held_out: float | None = field(
+        default=None, metadata={"unit": "fraction", "doc": "median of got over expected, less 1"}
+    )
+    judged: str = field(default="", metadata={"doc": "mean or median: the error that the bars are of"})
+    bar_fitted: float | None = field(
+        default=None, metadata={"unit": "fraction", "doc": "largest error aimed at, fitted"}
+    )
     regret: float | None = field(
         default=None,
         metadata={"unit": "fraction", "doc": "time of the layout picked over the best, less 1, mean over groups"},

@@ -8,7 +8,7 @@ Times are those of the device's curves; a stack's own factors come later as well
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from suanli.nouns.profile import Traits
 from suanli.plan.columns import ATTENTION, COLUMNS, LAUNCHES, MATMUL, MEMORY, PASSES
 from suanli.plan.columns import EXPERTS as EXPERT_MATMUL
 from suanli.plan.comm_time import exchange_tokens, reduce_tensor, ring_context
-from suanli.plan.pieces import COLUMN, EXPERTS, HEADS, ROW, VOCAB, WHOLE, Piece
+from suanli.plan.pieces import COLUMN, EXPERTS, HEADS, ROW, VOCAB, WHOLE, Piece, together
 from suanli.plan.sharding import Degrees, Positions, rank_leaf
 from suanli.work import layer_work
 
@@ -84,7 +84,7 @@ class Tally:
 def block_time(pieces: Sequence[Piece], at: Local) -> Array:
     """Seconds [pass, column, layout] (launches: a count) of one micro-batch in one copy of the pieces."""
     tally = Tally(len(at.tp))
-    for group in _fused(pieces):
+    for group in together(pieces):
         layer = group[0].layer
         if isinstance(layer, Linear):
             _linear(tally, group, at)
@@ -101,21 +101,6 @@ def block_time(pieces: Sequence[Piece], at: Local) -> Array:
         elif not isinstance(layer, Parameter):
             _other(tally, group[0], at)
     return tally.total
-
-
-def _fused(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """Pieces with linears that read the same input, one after another, taken together."""
-    held: list[Piece] = []
-    for piece in pieces:
-        joins = held and isinstance(piece.layer, Linear) and piece.layer.shares_input and piece.cut == held[0].cut
-        if joins and isinstance(held[0].layer, Linear):
-            held.append(piece)
-            continue
-        if held:
-            yield held
-        held = [piece]
-    if held:
-        yield held
 
 
 def _linear(tally: Tally, group: list[Piece], at: Local) -> None:

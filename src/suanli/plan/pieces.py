@@ -107,7 +107,15 @@ class Parts:
 
 
 def parts_of(arch: Arch) -> Parts:
-    """The parts of an architecture, one copy of each kind of block."""
+    """The parts of an architecture, one copy of each kind of block; taken apart once."""
+    cached: Parts | None = arch.__dict__.get("_parts")
+    if cached is None:
+        cached = _taken_apart(arch)
+        object.__setattr__(arch, "_parts", cached)
+    return cached
+
+
+def _taken_apart(arch: Arch) -> Parts:
     leaves = arch.leaves()
     numbers = _layer_numbers(arch.root)
     first = next((at for at, placed in enumerate(leaves) if placed.block), len(leaves))
@@ -146,6 +154,21 @@ def _blocks(node: Module, path: str) -> Iterator[tuple[str, Module]]:
     for child in node.children:
         if isinstance(child, Module):
             yield from _blocks(child, here)
+
+
+def together(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """Pieces with linears that read the same input, one after another, taken as one product."""
+    held: list[Piece] = []
+    for piece in pieces:
+        joins = held and isinstance(piece.layer, Linear) and piece.layer.shares_input and piece.cut == held[0].cut
+        if joins and isinstance(held[0].layer, Linear):
+            held.append(piece)
+            continue
+        if held:
+            yield held
+        held = [piece]
+    if held:
+        yield held
 
 
 # --- how a leaf is cut --------------------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ from suanli.units import format_exact, format_percent
 
 WORST_SHOWN = 12
 FOLDS_SHOWN = 12
-PREDICTIONS, SCALING = "predictions", "scaling"
+PREDICTIONS, SCALING, SERVING = "predictions", "scaling", "serving"
+VALUES = "check values of serving"
 _SILENT = (HOLDS, REPRODUCED)  # what needs no line of its own
 
 
@@ -34,7 +35,7 @@ def verify_document(result: Result) -> Document:
     if found.coverage:
         wrong = len(found.wrong_types)
         verdict += f"; {wrong} model types WRONG" if wrong else "; no model type is wrong"
-    blocks: list[Block] = [_summary(found), *_predictions(found), *_scaling(found)]
+    blocks: list[Block] = [_summary(found), *_predictions(found), *_scaling(found), *_serving(found)]
     for section in dict.fromkeys(row.section for row in found.summary):
         blocks += _section(section, [claim for claim in found.claims if claim.section == section], every)
     blocks.append(_not_recomputed(found))
@@ -44,7 +45,7 @@ def verify_document(result: Result) -> Document:
 
 
 def _summary(found: Verification) -> Table:
-    rows = tuple(_summary_row(row) for row in found.summary if row.section not in (PREDICTIONS, SCALING))
+    rows = tuple(_summary_row(row) for row in found.summary if not _own_table(row))
     columns = ("source", "section", "n", "within", "failed", "median |error|", "worst", "its error")
     right = (False, False, True, True, True, True, False, True)
     return Table("Agreement by source (nothing is fitted; errors of runs in points of the peak)", columns, rows, right)
@@ -90,6 +91,49 @@ def _scaling(found: Verification) -> list[Block]:
         return []
     title = "Scaling: the largest size of each series, projected from its smaller ones (nothing of it is fitted)"
     return [Table(title, columns, rows, (False, True, True, True, True, True, False, True))]
+
+
+def _own_table(row: SourceSummary) -> bool:
+    """Whether a row stands in its section's table: errors of what is fitted or projected."""
+    return row.section in (PREDICTIONS, SCALING) or (row.section == SERVING and row.source != VALUES)
+
+
+def _serving(found: Verification) -> list[Block]:
+    """Errors on measured points of serving: fitted and held out apart, with their bars."""
+    rows = [row for row in found.summary if row.section == SERVING and row.source != VALUES]
+    if not rows:
+        return []
+    table = tuple(
+        (
+            row.source, f"{row.n:,}", _part(row.mape_fitted), _part(row.mape_held_out), _part(row.median_fitted),
+            _part(row.median_held_out), _part(row.bias_held_out), _bars(row), row.worst or "", _part(row.worst_error),
+        )
+        for row in rows
+    )  # fmt: skip
+    columns = ("measured", "n", "mean fitted", "held out", "median fitted", "held out", "bias", "bar", "worst fold",
+               "its mean")  # fmt: skip
+    why = next((row.why_not_fitted for row in rows if row.why_not_fitted), "")
+    title = f"Serving: |error| on rows fitted, and on rows left out by architecture and GPU{f' ({why})' if why else ''}"
+    folds = tuple(
+        f"{row.source}: " + ", ".join(f"{name} {_part(error)}" for name, error in row.folds.items())
+        for row in rows
+        if row.folds and row.judged
+    )
+    dropped = tuple(f"{count} {why}" for row in rows for why, count in row.not_recomputed.items())
+    right = (False, True, True, True, True, True, True, False, False, True)
+    return [Table(title, columns, table, right), Lines("Mean |error| of each fold left out, with its rows", folds),
+            Lines("Rows that are not compared", dropped)]  # fmt: skip
+
+
+def _bars(row: SourceSummary) -> str:
+    """The bars of the error that is judged, and whether they are met."""
+    pairs = {"mean": (row.mape_fitted, row.mape_held_out), "median": (row.median_fitted, row.median_held_out)}
+    if not row.judged:
+        return "none"
+    fitted, held = pairs[row.judged]
+    both = [(value, bar) for value, bar in ((fitted, row.bar_fitted), (held, row.bar)) if bar is not None]
+    met = "met" if all((value or 0) <= bar for value, bar in both) else "not met"
+    return f"{row.judged} {' / '.join(format_percent(bar, 0) for _, bar in both)}: {met}"
 
 
 def _prediction_row(row: SourceSummary) -> tuple[str, ...]:
@@ -138,6 +182,8 @@ def _section(section: str, claims: list[ClaimResult], every: bool) -> list[Block
     if section == SCALING:
         chosen = claims if every else sorted(claims, key=lambda claim: -_relative(claim))[:WORST_SHOWN]
         return [_claims("Projections" if every else "Projections furthest from what was measured", chosen)]
+    if section == SERVING:
+        return _served(claims, every)
     if section == PREDICTIONS:
         chosen = claims if every else sorted(claims, key=lambda claim: -_relative(claim))[:WORST_SHOWN]
         return [_claims("Step times" if every else "Step times furthest from what was measured, held out", chosen)]
@@ -151,6 +197,16 @@ def _section(section: str, claims: list[ClaimResult], every: bool) -> list[Block
         return [_claims("Failed", failed), _claims(title, shown)]
     shown = claims if every else [claim for claim in claims if claim.status not in (*_SILENT, FAILS)]
     return [_claims("Failed", failed), _claims(section.capitalize(), shown)]
+
+
+def _served(claims: list[ClaimResult], every: bool) -> list[Block]:
+    """Check values and bars in full, of the points the worst."""
+    values = [claim for claim in claims if claim.source == VALUES]
+    bars = [claim for claim in claims if claim.source.startswith("bars: ")]
+    rows = [claim for claim in claims if claim not in values and claim not in bars]
+    shown = rows if every else sorted(rows, key=lambda claim: -_relative(claim))[:WORST_SHOWN]
+    title = "Points, their fold left out" if every else "Points furthest from what was measured, their fold left out"
+    return [_claims("Bars", bars), _claims("Check values", values), _claims(title, shown)]
 
 
 def _claims(title: str, claims: list[ClaimResult]) -> Table:

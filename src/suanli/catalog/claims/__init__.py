@@ -66,3 +66,25 @@ def expected_counts() -> tuple[dict[str, str], ...]:
     """Right parameters and forward FLOPs of models at several sequence lengths, as printed."""
     text = files(__name__).joinpath("expected_counts.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingValue:
+    """A figure of serving that is known to be right, and what gives ours."""
+
+    id: str
+    statement: str
+    what: str
+    inputs: Mapping[str, Any] = field(hash=False)
+    expected: float
+    tolerance: float
+    unit: str
+    why: str = ""
+
+
+@cache
+def serving_values() -> tuple[ServingValue, ...]:
+    """Check values of caches, weights, experts and waits."""
+    found = tuple(ServingValue(**row) for row in _table("serving.toml")["claim"])
+    assert len({each.id for each in found}) == len(found), "check values told twice"
+    return found

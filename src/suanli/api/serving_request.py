@@ -1,0 +1,203 @@
+"""Reads a request of `infer`: lengths, load, targets, layout, money, ways of serving. All faults are collected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from suanli.api.parts import read_device, read_model_of
+from suanli.api.request import Request
+from suanli.catalog.devices import find_device
+from suanli.errors import shown
+from suanli.nouns.arch import Arch
+from suanli.nouns.hardware import Device
+from suanli.plan.serving.load import Requests
+from suanli.plan.serving.precision import Precision
+from suanli.plan.serving.search import Targets
+from suanli.plan.serving.stages import MODEL, StageAsked
+from suanli.plan.serving.ways import Draft
+from suanli.units import parse
+
+DEFAULT_ISL, DEFAULT_OSL = 1024, 1024
+DEGREES = ("tp", "pp", "ep", "dp_attention", "cp")
+# Above these nothing is a request: products of a few still fit a float.
+MOST = {"isl": 10**8, "osl": 10**8, "gpus": 10**6, "concurrency": 10**9, "chunk": 10**8, "draft_tokens": 64,
+        **dict.fromkeys(DEGREES, 4096)}  # fmt: skip
+_MOST_RATE, _MOST_WORKERS, _MOST_USD = 1e9, 10**6, 1e9
+_STAGES = "NAME=TIME:WORKERS with commas, like pre=5ms:4,post=2ms:4"
+
+
+def whole(request: Request, name: str, value: Any, default: int | None = None) -> int | None:
+    """A whole number of at least 1 and at most what makes sense of it."""
+    found = request.whole(name, value, default, low=1)
+    if found is not None and found > MOST[name]:
+        request.fault(f"bad_{name}", f"{name} is not possible", name, got=shown(value),
+                      expected=f"at most {MOST[name]:,}")  # fmt: skip
+        return None
+    return found
+
+
+def read_requests(request: Request, isl: Any, osl: Any) -> Requests | None:
+    """Lengths of prompt and answer."""
+    prompt, answered = whole(request, "isl", isl, DEFAULT_ISL), whole(request, "osl", osl, DEFAULT_OSL)
+    return None if prompt is None or answered is None else Requests(isl=float(prompt), osl=float(answered))
+
+
+def read_decoder(request: Request, model: Any) -> Arch | None:
+    """The model, which has to generate tokens."""
+    arch = read_model_of(request, model)
+    if arch is not None and (not arch.decodes or arch.unit != "token"):
+        request.fault("no_decoder", "the model generates no tokens", "model", got=arch.name,
+                      expected="a model that decodes one token after another")  # fmt: skip
+        return None
+    return arch
+
+
+def read_devices(request: Request, gpu: str | None) -> list[Device]:
+    """One GPU kind, or several with commas, each once."""
+    if gpu is None:
+        request.fault("missing_option", "an answer is for a device", "gpu", expected="--gpu h100-sxm")
+        return []
+    names = list(dict.fromkeys(part.strip() for part in str(gpu).split(",") if part.strip()))
+    if len(names) < 2:
+        found = read_device(request, gpu)
+        return [] if found is None else [found]
+    request.given["gpu"] = gpu
+    read = [request.attempt(lambda name=name: find_device(name)) for name in names]  # type: ignore[misc]
+    return [each for each in read if each is not None]
+
+
+def read_load(request: Request, concurrency: Any, rate: Any) -> dict[str, float]:
+    """`users` or `rate`; one user where neither is given."""
+    if concurrency is not None and rate is not None:
+        request.fault("contradiction", "two loads are given", "rate", got="--concurrency and --rate", expected="one")
+    if rate is not None:
+        request.given["rate"] = rate
+        found = request.attempt(lambda: parse(str(rate).removesuffix("/s"), "factor", "--rate"))
+        if found is not None and not 0 < found <= _MOST_RATE:
+            request.fault("bad_rate", "rate is not possible", "rate", got=shown(rate),
+                          expected="requests a second, above 0 and at most 1e9")  # fmt: skip
+            return {}
+        return {"rate": float(found)} if found else {}
+    users = whole(request, "concurrency", concurrency, 1)
+    return {} if users is None else {"users": float(users)}
+
+
+def read_targets(request: Request, ttft: Any, tpot: Any, rate: float | None) -> Targets | None:
+    """What has to be met; None where nothing was asked."""
+    if ttft is None and tpot is None:
+        return None
+    typed = {"ttft": ttft, "tpot": tpot}
+    limits = {name: request.quantity(name, value, "span") for name, value in typed.items()}
+    for name, value in limits.items():
+        if value is not None and not value > 0:
+            request.fault(f"bad_{name}", "no time at all", name, got=shown(typed[name]), expected="above 0, like 50ms")
+    return Targets(rate=rate, ttft_s=limits["ttft"], tpot_s=limits["tpot"])
+
+
+def read_degrees(request: Request, typed: Mapping[str, Any]) -> dict[str, int]:
+    """The degrees of the layout that were given."""
+    found = {name: whole(request, name, value) for name, value in typed.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def read_precision(request: Request, dtype: str | None, kv_dtype: str | None) -> Precision | None:
+    """Scheme of the weights, format of the cache."""
+    scheme, cache = request.word("dtype", dtype, "bf16"), request.word("kv_dtype", kv_dtype, "bf16")
+    found = [request.attempt(lambda: Precision.of(scheme)), request.attempt(lambda: Precision.of("bf16", cache))]
+    return None if None in found else Precision.of(scheme, cache)
+
+
+def read_money(request: Request, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """`price` of a GPU-hour as typed, and what `Service` takes: sell, utilisation, pue, carbon."""
+    kinds = {"price": "usd", "sell": "usd", "utilisation": "fraction", "pue": "factor", "carbon": "carbon"}
+    found = {name: request.quantity(name, typed[name], kind) for name, kind in kinds.items()}
+    bounds = {"price": (0, _MOST_USD, "dollars, above 0"), "sell": (0, _MOST_USD, "dollars, above 0"),
+              "utilisation": (0, 1, "above 0 and at most 100%")}  # fmt: skip
+    for name, (low, high, expected) in bounds.items():
+        value = found[name]
+        if value is not None and not low < value <= high:
+            request.fault(f"bad_{name}", f"{name} is not possible", name, got=shown(typed[name]), expected=expected)
+    if found["pue"] is not None and not 1 <= found["pue"] <= 10:
+        request.fault("bad_pue", "pue is not possible", "pue", got=shown(typed["pue"]), expected="1 to 10")
+    service = {"sell": found["sell"], "utilisation": found["utilisation"] or 1.0, "pue": found["pue"] or 1.0,
+               "carbon": found["carbon"]}  # fmt: skip
+    return {"price": found["price"], "service": service}
+
+
+def read_draft(request: Request, draft_tokens: Any, acceptance: Any, draft_model: Any) -> Draft | None:
+    """Drafted tokens with their acceptance; neither has a default, for both decide everything."""
+    if draft_tokens is None and acceptance is None and draft_model is None:
+        return None
+    for name, value in (("draft_tokens", draft_tokens), ("acceptance", acceptance)):
+        if value is None:
+            request.fault("missing_option", "drafts need their number and their acceptance", name,
+                          expected="--draft-tokens 3 --acceptance 0.7")  # fmt: skip
+    tokens = whole(request, "draft_tokens", draft_tokens)
+    taken = request.quantity("acceptance", acceptance, "fraction")
+    if taken is not None and taken > 1:
+        request.fault("bad_acceptance", "acceptance is not possible", "acceptance", got=shown(acceptance),
+                      expected="0 to 1")  # fmt: skip
+        return None
+    arch = None
+    if draft_model is not None:
+        drafts = Request()  # a fault of the draft model names its own option
+        arch = read_decoder(drafts, draft_model)
+        request.given["draft_model"] = str(draft_model)
+        request.errors += drafts.errors
+    return None if tokens is None or taken is None else Draft(tokens=tokens, acceptance=float(taken), arch=arch)
+
+
+def read_pools(request: Request, text: Any) -> tuple[int, int] | None:
+    """`P:D`, GPUs of prefill and of decode."""
+    if text is None:
+        return None
+    request.given["disaggregate"] = text
+    parts = str(text).split(":")
+    found = [int(part) if part.strip().isdecimal() and len(part.strip()) < 7 else 0 for part in parts]
+    if len(found) != 2 or not all(found):
+        request.fault("bad_disaggregate", "these are no two pools", "disaggregate", got=shown(text),
+                      expected="GPUs of prefill and of decode, like 4:8")  # fmt: skip
+        return None
+    return found[0], found[1]
+
+
+def read_link(request: Request, link: Any, pools: object) -> float | None:
+    """Bytes a second of one GPU's way to the other pool."""
+    found = request.quantity("link", link, "bytes_per_s")
+    if found is not None and not found > 0:
+        request.fault("bad_link", "link is not possible", "link", got=shown(link), expected="above 0, like 50GB/s")
+    if link is not None and pools is None:
+        request.fault("no_such_option", "a link is between two pools", "link", got=shown(link),
+                      hint="Add --disaggregate P:D.")  # fmt: skip
+    return None if found is None else float(found)
+
+
+def read_stages(request: Request, text: Any) -> tuple[StageAsked, ...]:
+    """`NAME=TIME:WORKERS`, several with commas."""
+    if text is None:
+        return ()
+    request.given["stages"] = text
+    read = [_stage(request, part.strip()) for part in str(text).split(",")]
+    found = [each for each in read if each is not None]
+    names = [each.name for each in found]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1 or name == MODEL:
+            request.fault("bad_stages", "a stage has another's name", "stages", got=name,
+                          expected=f"each name once, and not {MODEL}")  # fmt: skip
+    return tuple(found)
+
+
+def _stage(request: Request, part: str) -> StageAsked | None:
+    name, _, rest = part.partition("=")
+    time, _, workers = rest.rpartition(":")
+    seconds = None
+    if name.strip() and time and workers.strip().isdecimal() and len(workers.strip()) < 8:
+        seconds = request.attempt(lambda: parse(time, "span", "--stages"))
+        if seconds is None:
+            return None
+    if seconds is None or not 0 < seconds < math.inf or not 0 < int(workers) <= _MOST_WORKERS:
+        request.fault("bad_stages", "a stage cannot be read", "stages", got=shown(part), expected=_STAGES)
+        return None
+    return StageAsked(name=name.strip(), service_s=float(seconds), workers=int(workers))

@@ -1,0 +1,72 @@
+"""How many bytes a weight takes and at which peak it is multiplied, by leaf, under a scheme of storage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from suanli.catalog.formats import find_format
+from suanli.catalog.schemes import find_scheme
+from suanli.errors import Fault, InputError
+from suanli.nouns.formats import Scheme
+from suanli.nouns.hardware import Device
+from suanli.nouns.layers import Layer
+from suanli.plan.serving.weights import leaf_bytes
+from suanli.units import BITS_PER_BYTE
+
+# The peak at which a scheme's matrices are multiplied, by the start of its name; every other scheme unpacks its weights
+# to its base format first (GPTQ, AWQ, NF4, ggml: activations stay in 16 bit).
+_PEAKS = (("fp8", "fp8"), ("mxfp8", "fp8"), ("int8", "int8"), ("nvfp4", "fp4"), ("mxfp4", "fp4"))
+_WIDER = ("fp8", "bf16", "fp16", "fp32")  # where a device lacks the units: the next wider format it has
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Weights of a leaf as they are kept and multiplied."""
+
+    weight_bytes: float = field(metadata={"unit": "B", "doc": "one weight on average, scales included"})
+    peak: str = field(metadata={"doc": "catalogue dtype it is multiplied at where the device has it"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Precision:
+    """The scheme of the weights and the format of the cache."""
+
+    scheme: Scheme
+    cache: str = "bf16"
+
+    @classmethod
+    def of(cls, scheme: str | Scheme = "bf16", cache: str = "bf16") -> Precision:
+        """By name. Raises UnknownNameError for a scheme or a format nobody knows."""
+        found = find_scheme(scheme) if isinstance(scheme, str) else scheme
+        return cls(scheme=found, cache=find_format(cache).name)
+
+    @property
+    def cache_bytes(self) -> float:
+        """Bytes of one number of the cache, scales included."""
+        return float(find_format(self.cache).bits) / BITS_PER_BYTE
+
+    def stored(self, leaf: Layer) -> Stored:
+        """How a leaf's weights are kept: by the same count as the weights in memory (`weights.leaf_bytes`)."""
+        sizes, params = leaf_bytes(leaf, self.scheme), leaf.params or 1
+        tied = getattr(leaf, "tied", False)  # counted with the table it shares, read here all the same
+        each = float(find_format(self.scheme.base).bits) / BITS_PER_BYTE if tied else sum(sizes.values()) / params
+        packed = sizes["scales"] > 0 or each < float(find_format(self.scheme.base).bits) / BITS_PER_BYTE
+        return Stored(each, self._peak if packed else self.scheme.base)
+
+    @property
+    def _peak(self) -> str:
+        return next((peak for start, peak in _PEAKS if self.scheme.name.startswith(start)), self.scheme.base)
+
+
+def product_flop_per_s(device: Device, peak: str) -> float:
+    """Dense peak of one torch device for operands of this dtype: its own where it has one, else the next wider's.
+
+    Raises InputError where none is known.
+    """
+    peaks = device.peaks_flop_per_s
+    wider = _WIDER[_WIDER.index(peak) :] if peak in _WIDER else _WIDER
+    for name in (peak, *wider):
+        if peaks.get(name):
+            return float(peaks[name]) / device.torch_devices_per_package
+    message = f"no dense peak of {device.short_id} is known at which {peak} could be multiplied"
+    raise InputError(Fault(code="no_peak", message=message, where="--gpu"))
