@@ -18,14 +18,14 @@ from suanli.explain.graphs import replayed
 from suanli.explain.intervals import Array
 from suanli.explain.kernels import owned_s
 from suanli.explain.lanes import Lane
+from suanli.explain.share import cured_s
 from suanli.explain.waves import lost_s
-from suanli.nouns.attribution import Attribution, WorkClass
+from suanli.nouns.attribution import Attribution
 from suanli.nouns.explained import Advice, Explained, KernelRow
 from suanli.nouns.trace import HostKind, Trace, WorkKind
 from suanli.units import GIGA, MICRO
 
 LEAST_FRACTION = 0.005  # of the account's time: what returns less is not said
-WELL_ATTRIBUTED = 0.9
 _ALLOCATES = re.compile(r"(?i)(Malloc|Free)")
 _NARROW, _WIDE = "bf16", ("fp32", "tf32", "fp64")
 
@@ -192,22 +192,15 @@ def _recompute(found: Explained, clues: Clues) -> Iterator[Advice]:
         yield from _lever(found, "recompute less, where memory allows", clues.owned_s(rows), evidence)
 
 
-def _record(found: Explained, clues: Clues) -> Iterator[Advice]:
-    known = found.attributed_fraction
-    if known is None or known >= WELL_ATTRIBUTED or clues.attribution is None:
+def _record(found: Explained, _: Clues) -> Iterator[Advice]:
+    """What to switch on in the profiler: worth no time, but better figures."""
+    known, share = found.attributed_fraction, found.share
+    if known is None or share is None:
         return
-    graph = replayed(clues.trace) & (clues.work_class == WorkClass.MATMUL)
-    shapes = clues.trace.recorded.get("shapes")
-    if shapes is False or not any(detail.dims for detail in clues.trace.details):
-        lever = "profile with record_shapes=True"
-        why = "the file has no shapes"
-    elif graph.any():
-        lever = "profile once without graphs, or with the capture in the file"
-        why = f"{int(graph.sum())} products are replayed from graphs"
-    else:
-        lever = "profile from before the first launch, with record_shapes=True"
-        why = f"{int((clues.trace.work.launch < 0).sum())} pieces of work have no launch in the file"
-    yield Advice(lever=lever, seconds=None, fraction=None, evidence=f"attributed {known:.0%} of matmul time; {why}")
+    for advice in sorted(share.advice, key=lambda each: -cured_s(share, each)):
+        why = _percent(cured_s(share, advice), share.matmul_s)
+        evidence = f"attributed {known:.0%} of matmul time; {why} of it lacks this"
+        yield Advice(lever=advice.rstrip("."), seconds=None, fraction=None, evidence=evidence)
 
 
 def _short(name: str) -> str:

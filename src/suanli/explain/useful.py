@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from suanli.nouns.attribution import Attribution
-from suanli.nouns.ledger import Ledger
-from suanli.nouns.roofline import Share, UsefulCheck
+from suanli.nouns.roofline import UsefulCheck
 from suanli.units import format_flops, format_percent
 
 _TOLERANCE = 0.02  # of the model's FLOPs: attention's scores computed again, vectors that one side leaves out
 _ENOUGH = 0.98  # of the time of products: with less, a sum of kernels says nothing of the whole
 
 
-def check(ledger: Ledger, found: Attribution, attributed: Share, *, steps: int = 1, ranks: int = 1) -> UsefulCheck:
+def check(
+    step_flops: float, done: float, again: float, fraction: float | None, *, steps: int = 1, ranks: int = 1
+) -> UsefulCheck:
     """The model's FLOPs of `steps` steps on one of `ranks` devices that share them, against the kernels of one device.
 
-    The ledger is of one step's workload under its own convention; kernels are counted as executed, so that an
-    attention backward that computes its scores again exceeds the model by a fifth of itself.
+    `step_flops` are the model's for one step under its own convention; `done` are those of the kernels of these steps
+    without recomputation, `again` those of recomputation, `fraction` the part of matmul time that is attributed.
+    Kernels are counted as executed, so that an attention backward that computes its scores again exceeds the model by a
+    fifth of itself.
     """
     assert steps > 0 and ranks > 0, "steps and ranks are counts"
-    useful = ledger.model_flops * steps / ranks
-    again = float(found.flops[found.recompute & found.flops_known].sum())
-    done = float(found.flops[found.flops_known].sum()) - again
+    useful = step_flops * steps / ranks
     ratio = done / useful if useful else None
-    agrees = _agrees(ratio, attributed.fraction)
+    agrees = _agrees(ratio, fraction)
     return UsefulCheck(
         useful_flops=useful, attributed_flops=done, recompute_flops=again, ratio=ratio, agrees=agrees,
-        message=_message(useful, done, ratio, agrees, attributed.fraction, steps, ranks),
+        message=_message(useful, done, ratio, agrees, fraction, steps, ranks),
     )  # fmt: skip
 
 
