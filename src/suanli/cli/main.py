@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from suanli.cli import catalogues, compare, count, goodput, layout, mfu, scale, train, verify, why
+from suanli.cli import catalogues, compare, count, explain, goodput, layout, mfu, scale, train, verify, why
 from suanli.cli.run import show_error
 from suanli.errors import Fault, InputError
 from suanli.version import VERSION
@@ -45,6 +45,7 @@ app.command("layout")(layout.command)
 app.command("train")(train.command)
 app.command("scale")(scale.command)
 app.command("goodput")(goodput.command)
+app.command("explain")(explain.command)
 app.command("gpus")(catalogues.gpus_command)
 app.command("models")(catalogues.models_command)
 app.command("why")(why.command)

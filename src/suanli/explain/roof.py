@@ -9,6 +9,7 @@ from suanli.formulas.roofline import attainable_flop_per_s, operational_intensit
 from suanli.nouns.attribution import WorkClass
 
 ABOVE = "faster than the roof: its FLOPs, its dtype or the device is not what it seems"
+NOT_MEMORY = "links bound it, not the memory of the device"
 CACHED = "more bytes a second than memory gives: some of them come from a cache"
 
 
@@ -39,7 +40,10 @@ def roof_of(
     rate = flops / seconds if flops is not None and seconds else None
     moving = moved / time if moved is not None and time else None
     intensity = operational_intensity(flops, moved) if alike and flops is not None and moved else None
-    if work_class == WorkClass.MATMUL:
+    if work_class > WorkClass.COMPUTE:
+        roof = fraction = bound = None
+        reason: str | None = NOT_MEMORY
+    elif work_class == WorkClass.MATMUL:
         roof, fraction, bound, reason = _product(rate, intensity, dtype, peaks, memory_bytes_per_s)
     else:
         roof, (fraction, bound, reason) = None, _memory(moving, memory_bytes_per_s)

@@ -25,7 +25,7 @@ from suanli.explain.steps import Marks, find_steps
 from suanli.explain.sweep import Pieces, owned_ns
 from suanli.explain.usage import seconds, usages
 from suanli.nouns.attribution import Attribution, WorkClass
-from suanli.nouns.explained import DeviceAccount, Explained, RankRow, Step, Usage
+from suanli.nouns.explained import DeviceAccount, Explained, Step, TraceRank, Usage
 from suanli.nouns.hardware import Device
 from suanli.nouns.roofline import KernelGroup
 from suanli.nouns.trace import Trace, TraceDevice, WorkKind
@@ -116,10 +116,10 @@ def _explained(ready: _Ready, lanes: list[Lane], facts: dict[int, DeviceFacts]) 
     return replace(found, advice=advise(found, clues))
 
 
-def _rank(trace: Trace, devices: tuple[DeviceAccount, ...]) -> RankRow:
+def _rank(trace: Trace, devices: tuple[DeviceAccount, ...]) -> TraceRank:
     whole = sum(each.account.peak_s for each in devices)
     idle = sum(each.account.idle_s for each in devices)
-    return RankRow(
+    return TraceRank(
         rank=trace.rank, path=trace.path, world_size=trace.world_size, devices=len(devices), seconds=whole,
         idle_fraction=idle / whole if whole else None,
     )  # fmt: skip
@@ -180,6 +180,8 @@ def _device(ready: _Ready, lane: Lane, ideal: Ideal, facts: DeviceFacts) -> Devi
         unlinked=int((work.launch[rows] < 0).sum()),
         flops=flops,
         recompute_flops=again,
+        peaks_flop_per_s=dict(facts.peaks_flop_per_s),
+        memory_bytes_per_s=facts.memory_bytes_per_s,
         reasons=reasons,
     )
 

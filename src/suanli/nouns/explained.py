@@ -84,6 +84,8 @@ class DeviceAccount:
     recompute_flops: float | None = _doc(
         "FLOPs", "of forward work done once more; None: none is attributed", default=None
     )
+    peaks_flop_per_s: Mapping[str, float] = _doc("FLOP/s", "dense, by dtype, of one device", default_factory=dict)
+    memory_bytes_per_s: float | None = _doc("B/s", "peak rate of its memory; None: not known", default=None)
     reasons: Mapping[str, str] = _doc("", "why a figure is None", default_factory=dict)
 
 
@@ -174,7 +176,7 @@ class Advice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankRow:
+class TraceRank:
     """One file of a run."""
 
     rank: int | None = _doc("", "None: not said")
@@ -196,7 +198,7 @@ class ModelUse:
     gpus: int = _doc("GPUs", "that share it")
     convention: str = _doc("", "of the FLOPs")
     step_flops: float = _doc("FLOPs", "of one step, all devices together")
-    steps: int = _doc("", "counted")
+    steps: int = _doc("", "counted, one on each device")
     basis: str = _doc("", "what was taken as a step")
     step_s: float = _doc("s", "the mean of them")
     check: UsefulCheck = _doc("", "the model's FLOPs against those of the kernels")
@@ -234,7 +236,7 @@ class Explained:
     share: Share | None = _doc(
         "", "why matmul time has no FLOPs, and what to switch on; None: not attributed", default=None
     )
-    ranks: tuple[RankRow, ...] = _doc("", "the rank of each file", default=())
+    ranks: tuple[TraceRank, ...] = _doc("", "the rank of each file", default=())
     model: ModelUse | None = _doc("", "what the model needs against the trace; None: no model given", default=None)
     against: TraceDifference | None = _doc("", "less what a layout predicts; None: none given", default=None)
     compared: TraceDifference | None = _doc("", "less another trace; None: none given", default=None)
