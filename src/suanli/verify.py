@@ -3,7 +3,8 @@
 Sections: `articles` (every number of four articles and the papers behind them), `runs` (utilisation of published
 training runs), `models` (parameters and forward FLOPs of known models): nothing in these is fitted. `predictions`
 (step times of published runs) is fitted, and judged on runs left out of the fit; `scaling` projects the largest size of
-published series from the smaller ones.
+published series from the smaller ones. `traces` (figures of public traces) needs the files, and
+is asked for by name alone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
@@ -20,7 +22,7 @@ from suanli.catalog.devices import find_device
 from suanli.catalog.presets import Preset, find_preset, presets
 from suanli.catalog.runs import published_runs
 from suanli.count import build_ledger
-from suanli.errors import unknown_name
+from suanli.errors import Fault, InputError, unknown_name
 from suanli.formulas import all_formulas
 from suanli.nouns.arch import Arch
 from suanli.nouns.claim import (
@@ -55,13 +57,20 @@ CHOSEN = (
 _UNCHECKED = {"unsupported": UNSUPPORTED, "rule": RULE, "quoted": QUOTED}
 
 
-def verify(only: Sequence[str] | None = None) -> Verification:
-    """Check the sections asked for (all where none is). Raises UnknownNameError for a section nobody knows."""
+def verify(
+    only: Sequence[str] | None = None, *, data: Path | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Verification:  # fmt: skip
+    """Check the sections asked for (all that need no outside data where none is); `data` is the folder of that data.
+
+    Raises UnknownNameError for a section nobody knows.
+    """
     names = tuple(SECTIONS) if only is None else tuple(only)
     for name in names:
-        if name not in SECTIONS:
-            raise unknown_name("section", name, SECTIONS, where="--only", hint="Sections: " + ", ".join(SECTIONS))
-    parts = [SECTIONS[name]() for name in dict.fromkeys(names)]
+        if name not in (*SECTIONS, TRACES):
+            every = (*SECTIONS, TRACES)
+            raise unknown_name("section", name, every, where="--only", hint="Sections: " + ", ".join(every))
+    parts = [verify_samples(data, progress) if name == TRACES else SECTIONS[name]() for name in dict.fromkeys(names)]
     return Verification(
         tuple(claim for part in parts for claim in part.claims), tuple(row for part in parts for row in part.summary)
     )
@@ -317,6 +326,19 @@ def verify_projections() -> Verification:
     return verify_scaling()
 
 
+def verify_samples(data: Path | None, progress: Callable[[int, int, str], None] | None) -> Verification:
+    """Figures of public traces; the readers are loaded for it only. Raises InputError without the files."""
+    from suanli.explain.verdicts import NEEDS, verify_traces  # noqa: PLC0415
+
+    if data is None:
+        raise InputError(
+            Fault(code="no_data", message="the traces to check are not part of the project", where="--only traces",
+                  expected=NEEDS, hint="Name it with --data, or in the variable SUANLI_DATA.")
+        )  # fmt: skip
+    return verify_traces(data, progress)
+
+
+TRACES = "traces"
 SECTIONS: dict[str, Callable[[], Verification]] = {
     "articles": verify_articles,
     "runs": verify_runs,

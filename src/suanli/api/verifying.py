@@ -11,24 +11,30 @@ from suanli.nouns.claim import Verification
 from suanli.nouns.coverage import DEFAULT, SMALL, summarise_coverage
 from suanli.nouns.result import Result
 from suanli.readers.hf_types.mappings import TypeOfTask
+from suanli.readers.outside import outside_data
 from suanli.verify import verify as check
 
 MODELS = "models"
+TRACES = "traces"
+LATER_TRACES = "figures of public traces, where their files are: suanli verify --only traces --data FOLDER"
+FOUND = ", found in SUANLI_DATA or beside the checkout"
 LATER = "formula against trace for each model type of transformers: suanli verify --only models (minutes)"
 SMALL_ONLY = "a small odd config of each type; --all tries the default configs too (a quarter of an hour)"
 
 
 def verify(
     only: str | Sequence[str] | None = None, *, every: bool = False, types: str | Sequence[str] | None = None,
-    processes: int | None = None, progress: Callable[[int, int, str], None] | None = None,
+    data: str | None = None, processes: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
 ) -> Result:  # fmt: skip
     """Reproduce published numbers. `ok` is False when a claim that should hold does not.
 
     `only` names sections, in one text with commas or as a list; `every` asks reports for all claims. With `models`
     named, every model type of transformers (or those of `types`) is counted by formula and by trace: small configs,
     and with `every` the default ones too; `progress` is told of each (done, of how many, which).
-    Raises UnknownNameError for a section nobody knows, InputError for what are no names, and for types where models are
-    not asked for.
+    With `traces` named, the files of `data` (else of SUANLI_DATA, else of a folder `shared` beside the checkout) are
+    explained. Raises UnknownNameError for a section nobody knows, InputError for what are no names, for types where
+    models are not asked for, and for traces without their files.
     """
     names, wanted = _listed(only, "--only"), _listed(types, "--types")
     if wanted is not None and MODELS not in (names or ()):
@@ -36,10 +42,20 @@ def verify(
             Fault(code="no_such_option", message="types are checked with the models", where="--types",
                   got=", ".join(wanted), hint="Add --only models.")
         )  # fmt: skip
-    found = check(names)
-    notes: tuple[str, ...] = (LATER,) if names is None else ()
+    notes: tuple[str, ...] = (LATER, LATER_TRACES) if names is None else ()
+    folder = None
+    if TRACES in (names or ()):
+        folder = outside_data(data)
+        notes = (*notes, f"traces are those of {shown(str(folder))}{'' if data else FOUND}") if folder else notes
+    elif data is not None:
+        raise InputError(
+            Fault(code="no_such_option", message="outside data are for the section traces", where="--data", got=data,
+                  hint="Add --only traces.")
+        )  # fmt: skip
+    found = check(names, data=folder, progress=progress)
     if names is not None and MODELS in names:
-        found, notes = _with_coverage(found, every, wanted, processes, progress)
+        found, more = _with_coverage(found, every, wanted, processes, progress)
+        notes = (*notes, *more)
     return Result(
         kind="verify",
         inputs={"only": names, "all": every, **({} if wanted is None else {"types": wanted})},
