@@ -12,7 +12,7 @@ from typing import Any
 
 TOKENS, WIDTH, OUT = 8192, 4096, 11008
 STEP_US = 4000.0
-EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "step.json"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "step.json"
 H = "c10::BFloat16"
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x256x64_warpgroupsize2x1x1_execute_segment_k_off_kernel"
 GELU = "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl, std::array<char*, 2ul>>(int)"
