@@ -278,3 +278,12 @@ def test_a_field_of_any_type(tmp_path_factory: pytest.TempPathFactory, wrong: li
     assert {5_000, 50_000} <= set(trace.work.start_ns.tolist())
     if cat == "kernel" and not {"ph", "cat", "ts", "dur"} & {key for key, _ in wrong}:
         assert trace.work.start_ns.tolist() == [5_000, 20_000, 50_000]
+
+
+def test_a_mark_inside_a_value_is_no_border_of_values(tmp_path: Path) -> None:
+    """Keys of what is kept once are joined by a control character, which a broken file may hold."""
+    call = ROW % ("k", 35, ', "Collective name": "a\x1fb", "dtype": "x\x1f", "grid": "\x1f\x1f\x1f\x1f\x1f\x1f"')
+    op = (ROW % ("o", 35, ', "Input Dims": [["\x1f"]], "Input type": ["\x1f"]')).replace('"kernel"', '"cpu_op"')
+    trace = read(tmp_path, [*GOOD, call, op])
+    assert len(trace.work) == 6
+    assert len(trace.host) == 1

@@ -14,6 +14,7 @@ from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_events import COLLECTIVE_SAYS, KERNEL_SAYS, LAUNCH_SAYS, NONE
 
 _MARK = b"\x1f"  # stands in no JSON text
+_KERNEL, _OP, _OP_TEXTS = b"kernel", b"op", 4  # how keys of details begin, and the texts of an op without a launch
 _LAUNCH = (("backend", "kernel_backend"), *LAUNCH_SAYS)
 _SAYS = {field: key.replace(" ", "_") for field, key in (*KERNEL_SAYS, *_LAUNCH)}
 _CALL_FIELDS = ("collective", *(field for field, _ in COLLECTIVE_SAYS))
@@ -27,29 +28,25 @@ class Details:
 
     def __init__(self) -> None:
         self.ops = Places(_detail)
+        self.ops |= {_KERNEL + _MARK * len(_KERNEL_FIELDS): -1, _OP + _MARK * _OP_TEXTS: -1}  # nothing said
         self.calls = Places(_call)
 
     def of_kernels(self, args: Sequence[Any]) -> Ints:
         """Places of what kernels say of themselves; -1: nothing."""
         join = _MARK.join
-        keys = [join((a.registers, a.shared, a.grid, a.block, a.kind)) for a in args]
-        return self._places(keys, b"k", len(_KERNEL_FIELDS))
+        keys = [join((_KERNEL, a.registers, a.shared, a.grid, a.block, a.kind)) for a in args]
+        return self.ops.of(keys)
 
     def of_ops(self, args: Sequence[Any]) -> Ints:
         """Places of shapes, types and values of operators, and of what a Triton launch says; -1: nothing."""
         join = _MARK.join
         keys = [
-            join((a.dims if a.old_dims is NONE else a.old_dims, a.types, a.concrete, a.strides))
+            join((_OP, a.dims if a.old_dims is NONE else a.old_dims, a.types, a.concrete, a.strides))
             if a.backend is NONE
-            else join((a.dims, a.types, a.concrete, a.strides, *_texts(a, _LAUNCH_FIELDS)))
+            else join((_OP, a.dims, a.types, a.concrete, a.strides, *_texts(a, _LAUNCH_FIELDS)))
             for a in args
         ]
-        return self._places(keys, b"o", 4)
-
-    def _places(self, keys: list[bytes], kind: bytes, fields: int) -> Ints:
-        nothing = _MARK * (fields - 1)
-        places = self.ops
-        return np.array([-1 if key == nothing else places[kind + key] for key in keys], dtype=np.int32)
+        return self.ops.of(keys)
 
     def of_collectives(self, args: Sequence[Any]) -> Ints:
         """Places of the calls of a communication library; -1: none."""
@@ -72,8 +69,8 @@ def value_of(text: bytes) -> Any:
 
 
 def _detail(key: bytes) -> OpDetail:
-    texts = key[1:].split(_MARK)
-    if key[:1] == b"k":
+    kind, *texts = key.split(_MARK)
+    if kind == _KERNEL:
         return OpDetail(kernel=_said(_KERNEL_FIELDS, texts))
     dims, types, concrete, strides, *launch = texts
     return OpDetail(
@@ -106,7 +103,7 @@ def _words(value: Any) -> tuple[str, ...] | None:
 
 
 def _call(key: bytes) -> CollectiveCall:
-    said = dict(zip(_CALL_FIELDS, map(value_of, key.split(_MARK)), strict=True))
+    said = dict(zip(_CALL_FIELDS, map(value_of, key.split(_MARK)), strict=False))
     peers = [each for each in (_number(said["dst"]), _number(said["src"])) if each is not None and each >= 0]
     return CollectiveCall(
         name=_word(said["collective"]),

@@ -6,7 +6,7 @@ have a record without fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -136,11 +136,11 @@ class KinetoDecoder:
         return self._one.decode(text)
 
 
-def says_more(args: Iterable[Any], *, ops: bool) -> bool:
+def says_more(args: Sequence[Any], *, ops: bool) -> bool:
     """Whether arguments of device work, or of operators, tell of what only full records hold."""
-    if ops and any(each.backend is not NONE for each in args):
+    if ops and [each.backend for each in args].count(NONE) < len(args):
         return True
-    return any(each.collective is not NONE for each in args)
+    return [each.collective for each in args].count(NONE) < len(args)
 
 
 def _record(cat: str, args: type[msgspec.Struct] | None) -> type[Any]:
