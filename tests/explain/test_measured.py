@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from made_trace import OUT, TOKENS, WIDTH, as_text, training_trace
+
 from suanli.explain import measured as m
 from suanli.explain.attribute import attribute
 from suanli.explain.classify import classify

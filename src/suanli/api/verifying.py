@@ -46,7 +46,7 @@ def verify(
     folder = None
     if TRACES in (names or ()):
         folder = outside_data(data)
-        notes = (*notes, f"traces are those of {shown(str(folder))}{'' if data else FOUND}") if folder else notes
+        notes = (*notes, f"traces are those of {folder}{'' if data else FOUND}") if folder else notes
     elif data is not None:
         raise InputError(
             Fault(code="no_such_option", message="outside data are for the section traces", where="--data", got=data,

@@ -109,7 +109,8 @@ def _file(path: Path, claims: list[TraceClaim], refused: str | None) -> list[Cla
     try:
         sample = explained(path)
     except InputError as problem:
-        said = problem.faults[0].message
+        fault = problem.faults[0]
+        said = fault.message if fault.got is None else f"{fault.message}, got {fault.got}"
         right = refused is not None and refused in said.lower()
         return [_read(path.name, 0, refused, right=right, why=said), *(_claim(each, None) for each in claims)]
     found = sample.found

@@ -14,7 +14,11 @@ from suanli.report.waterfall import BAR, bars
 from suanli.units import format_flop_per_s, format_flops, format_percent, format_seconds
 
 STEPS_SHOWN, WARNINGS_SHOWN = 12, 12
-IDLE, USEFUL = "idle", "useful model FLOPs"
+IDLE, COMMUNICATION, OTHER = "idle", "exposed communication", "non-matmul kernels"
+USEFUL = "useful model FLOPs"
+PRODUCTS = (
+    "matmul", "matmul, not attributed", "matmul, no peak of its dtype", "matmul inefficiency", "recompute", USEFUL,
+)  # fmt: skip
 
 
 def explain_document(result: Result) -> Document:
@@ -136,32 +140,25 @@ def _percent(value: float | None) -> str:
 
 
 def _steps(found: Explained) -> Table:
-    columns = ("step", "device", "seconds", "idle", "exposed comm.", "non-matmul", "matmul", "useful", "FLOPs")
-    right = (False, *(True,) * (len(columns) - 1))
-    shown = [_step(each) for each in found.steps[:STEPS_SHOWN]]
+    columns = ("step", "seconds", "idle", "exposed", "other kernels", "matmul", "useful")
+    shown = [_step(each, len(found.devices) > 1) for each in found.steps[:STEPS_SHOWN]]
     more = len(found.steps) - len(shown)
     if more > 0:
         shown.append((f"… {more} more", *("",) * (len(columns) - 1)))
     if len(found.steps) > 1:
         mean = sum(each.seconds for each in found.steps) / len(found.steps)
-        shown.append(("mean", "", format_seconds(mean), *("",) * (len(columns) - 3)))
-    return Table(f"Steps ({found.steps_found})", columns, tuple(shown), right)
+        shown.append(("mean", format_seconds(mean), *("",) * (len(columns) - 2)))
+    return Table(f"Steps ({found.steps_found}; exposed: communication)", columns, tuple(shown))
 
 
-def _step(each: Step) -> tuple[str, ...]:
+def _step(each: Step, several: bool) -> tuple[str, ...]:
     account: Account = each.account
     whole = account.peak_s
-
-    def part(seconds: float) -> str:
-        return format_percent(seconds / whole, 1) if whole else NOT_GIVEN
-
-    matmul = sum(row.seconds for row in account.entries if "matmul" in row.entry and row.entry != "non-matmul kernels")
-    useful, again = account.seconds(USEFUL), account.seconds("recompute")
-    return (
-        each.name, str(each.device), format_seconds(each.seconds), part(account.idle_s),
-        part(account.seconds("exposed communication")), part(account.seconds("non-matmul kernels")),
-        part(matmul + useful + again), part(useful), NOT_GIVEN if each.flops is None else format_flops(each.flops),
-    )  # fmt: skip
+    owned = [account.idle_s, *(account.seconds(entry) for entry in (COMMUNICATION, OTHER))]
+    matmul = sum(row.seconds for row in account.entries if row.entry in PRODUCTS)
+    name = f"{each.name}, device {each.device}" if several else each.name
+    parts = (_percent(part / whole if whole else None) for part in (*owned, matmul, account.seconds(USEFUL)))
+    return (name, format_seconds(each.seconds), *parts)
 
 
 def _model(found: Explained, matmul: str) -> Facts:

@@ -11,7 +11,7 @@ from suanli.report.document import Table
 from suanli.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 KERNELS_SHOWN, GROUPS_SHOWN, COLLECTIVES_SHOWN, GRAPHS_SHOWN = 15, 12, 12, 8
-NAME, SHAPES = 44, 40  # characters of a kernel's name and of shapes
+NAME, SHAPES = 40, 40  # characters of a kernel's name and of shapes
 _TEMPLATE = re.compile(r"<.*|\(.*")
 _NOISE = re.compile(r"\(anonymous namespace\)::|\{lambda[^}]*\}|^void ")
 _INNER = re.compile(r"\b(\w+(?:Functor\w*|_kernel_cuda|KernelImpl|KernelCUDA|Ops))\b")  # what a general kernel applies
@@ -40,7 +40,7 @@ def _several(found: Explained) -> bool:
 def kernel_table(found: Explained, matmul: str) -> Table:
     """The kernels that own most of the time."""
     rows = tuple(_kernel(each, _several(found)) for each in found.kernels[:KERNELS_SHOWN])
-    columns = ("kernel", "kind", "runs", "time owned", "of peak", "achieved", "of its peak", "of the roof")
+    columns = ("kernel", "kind", "runs", "time owned", "share", "achieved", "of peak", "of roof")
     right = (False, False, *(True,) * 6)
     more = len(found.kernels) - len(rows)
     title = f"Kernels ({matmul}{f'; {more} more in --json' if more > 0 else ''})"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from suanli.nouns.explained import Explained, TraceDifference
 from suanli.report.document import Table
 from suanli.report.explain_tables import short
-from suanli.units import format_percent, format_seconds
+from suanli.units import MILLI, NANO, format_percent, format_seconds
 
 KERNELS_SHOWN = 10
+PICO = NANO * MILLI  # the finest clock of a trace
 
 
 def difference_blocks(found: Explained) -> tuple[Table, ...]:
@@ -22,7 +23,9 @@ def difference_blocks(found: Explained) -> tuple[Table, ...]:
 
 
 def signed(seconds: float) -> str:
-    """A difference with its sign."""
+    """A difference with its sign; what is smaller than a profiler can tell is rounding, and none."""
+    if abs(seconds) < PICO:
+        return format_seconds(0.0)
     return ("+" if seconds > 0 else "-" if seconds < 0 else "") + format_seconds(abs(seconds))
 
 
@@ -41,5 +44,6 @@ def _kernels(found: TraceDifference) -> Table:
     rows = tuple(
         (short(each.entry), format_seconds(each.first), format_seconds(each.second), signed(each.difference))
         for each in found.kernels[:KERNELS_SHOWN]
+        if abs(each.difference) >= PICO
     )
     return Table("Kernels that differ most", ("kernel", "other", "this", "difference"), rows)

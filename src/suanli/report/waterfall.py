@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-BAR = 40  # characters of the whole
+BAR = 28  # characters of the whole: the table then fits into 80
 
 
 def bars(parts: Sequence[float], width: int = BAR) -> list[str]:
