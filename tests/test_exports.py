@@ -8,7 +8,7 @@ from pathlib import Path
 
 import suanli
 
-VERBS = {"compare", "count", "goodput", "gpus", "layout", "mfu", "models", "scale", "train", "verify", "why"}
+VERBS = {"compare", "count", "explain", "goodput", "gpus", "layout", "mfu", "models", "scale", "train", "verify", "why"}
 
 
 def test_public_names() -> None:
@@ -19,6 +19,7 @@ def test_public_names() -> None:
 def test_a_verb_is_a_function_even_where_a_module_has_its_name() -> None:
     import suanli.compare.session
     import suanli.count
+    import suanli.explain.whole
     import suanli.verify
     import suanli.why
 

@@ -136,7 +136,7 @@ def test_a_failing_verification_exits_1(monkeypatch: pytest.MonkeyPatch) -> None
 
     broken = next(claim for claim in article_claims() if claim.expected and claim.quantity and claim.verdict == "ok")
     bad = check_claim(replace(broken, expected=broken.expected * 2))  # type: ignore[operator]
-    monkeypatch.setattr(verifying, "check", lambda _: replace(real, claims=(*real.claims, bad)))
+    monkeypatch.setattr(verifying, "check", lambda _, **__: replace(real, claims=(*real.claims, bad)))
     assert api.verify("articles").ok is False
     done = call("verify --only articles")
     assert done.exit_code == 1
@@ -155,6 +155,7 @@ SURFACE = {
     "input trace strict symbolic sweep time-limit like",
     "compare": "seq batch input device tools time-limit memory-limit",
     "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit",
+    "explain": "model seq batch gpus gpu dtype convention against compare steps device engine workers cache kernels-csv",
     "scale": "points metric project series global-batch",
     "goodput": "gpus mtbf mtbf-node mtti failures gpus-per-node detect restart checkpoint-save checkpoint-mode "
     "checkpoint-stall checkpoint-load interval spares repair stragglers maintenance days mfu seed events",
@@ -167,7 +168,7 @@ SURFACE = {
     "why": "seq batch phase kv-len image frames dtype kv-dtype optimizer trainable recompute convention params gpu "
     "gpus step-time global-batch "
     "tokens-per-second tflops-per-gpu peak tokens mfu hfu goodput deadline price power pue",
-    "verify": "only all types",
+    "verify": "only all types data",
 }
 
 

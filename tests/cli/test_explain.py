@@ -23,19 +23,9 @@ def call(*words: object) -> Any:
 def test_the_page() -> None:
     found = call("explain", EXAMPLE)
     assert found.exit_code == 0
-    assert found.output.startswith(
-        "step.json: 40.1 % of peak useful, 15.5 % idle in 11.19 ms of h100-sxm [kineto, rank 0]"
-    )
-    for title in (
-        "Where the time went",
-        "Idle",
-        "Devices",
-        "Steps",
-        "Kernels",
-        "Roofline",
-        "Communication",
-        "What would",
-    ):
+    headline = "step.json: 40.1 % of peak useful, 15.5 % idle in 11.19 ms of h100-sxm [kineto, rank 0]"
+    assert found.output.startswith(headline)
+    for title in ("Where the time went", "Idle", "Devices", "Steps", "Kernels", "Roofline", "Communication", "What wo"):
         assert f"\n{title}" in found.output
 
 
@@ -63,7 +53,7 @@ def test_nothing_is_written_beside_the_input(tmp_path: Path) -> None:
 def test_kernels_as_csv(tmp_path: Path) -> None:
     path = tmp_path / "kernels.csv"
     assert call("explain", EXAMPLE, "--kernels-csv", path).exit_code == 0
-    rows = list(csv.DictReader(path.open(encoding="utf-8")))
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
     assert [(row["table"], row["m"], row["num_gpus"], row["runs"]) for row in rows] == [
         ("gemm", "8192", "", "3"), ("gemm", "11008", "", "3"), ("nccl", "", "8", "3"),
     ]  # fmt: skip
@@ -102,4 +92,4 @@ def test_traces_are_verified_where_their_data_are(tmp_path: Path) -> None:
     found = call("verify", "--only", "traces", "--data", tmp_path)
     assert found.exit_code == 1
     assert "samples read or refused: 0 of 45" in found.output
-    assert f"traces are those of '{tmp_path}'" in found.output.replace("\n  ", " ")
+    assert f"traces are those of {tmp_path}" in found.output

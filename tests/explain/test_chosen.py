@@ -18,14 +18,14 @@ Make = Callable[..., Trace]
 def stepped(make: Make, devices: tuple[int, ...] = (0,)) -> Trace:
     """Three steps of 100 ns; a kernel of 40, 50 and 60 ns in each, on every device."""
     host: list[dict[str, Any]] = []
-    work = []
     for k in range(3):
         host.append({"name": f"ProfilerStep#{k}", "kind": "mark", "start_ns": 100 * k, "end_ns": 100 * k + 95})
         host.append({"name": "cudaLaunchKernel", "start_ns": 100 * k + 1, "end_ns": 100 * k + 2})
-    for device in devices:
-        for k in range(3):
-            work.append({"name": "add", "start_ns": 100 * k + 10, "end_ns": 100 * k + 50 + 10 * k, "launch": 2 * k + 1,
-                         "device": device})  # fmt: skip
+    work = [
+        {"name": "add", "start_ns": 100 * k + 10, "end_ns": 100 * k + 50 + 10 * k, "launch": 2 * k + 1, "device": each}
+        for each in devices
+        for k in range(3)
+    ]
     return make(work, host)
 
 

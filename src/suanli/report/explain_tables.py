@@ -41,7 +41,7 @@ def kernel_table(found: Explained, matmul: str) -> Table:
     """The kernels that own most of the time."""
     rows = tuple(_kernel(each, _several(found)) for each in found.kernels[:KERNELS_SHOWN])
     columns = ("kernel", "kind", "runs", "time owned", "share", "achieved", "of peak", "of roof")
-    right = (False, False, *(True,) * 6)
+    right = (False, False, *(True for _ in columns[2:]))
     more = len(found.kernels) - len(rows)
     title = f"Kernels ({matmul}{f'; {more} more in --json' if more > 0 else ''})"
     return Table(title, columns, rows, right)
