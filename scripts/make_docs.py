@@ -58,6 +58,7 @@ from suanli.nouns.claim import (
 from suanli.nouns.comparison import Comparison
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count
+from suanli.nouns.explained import Explained
 from suanli.nouns.goodput import Goodput
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
@@ -106,10 +107,14 @@ def code(text: str) -> str:
 
 
 def output_of(command: str) -> str:
-    """What `suanli …` prints where the output is no terminal, lines without trailing blanks; files it writes go."""
+    """What `suanli …` prints where the output is no terminal, lines without trailing blanks; files it writes go.
+
+    It runs in an empty folder that has `examples` in it.
+    """
     words = shlex.split(command)
     assert words[0] == "suanli", command
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("examples").symlink_to(ROOT / "examples")
         found = CliRunner().invoke(app, words[1:], env={"XDG_CONFIG_HOME": folder, **PLAIN})
     if found.exception is not None and not isinstance(found.exception, SystemExit):
         raise found.exception
@@ -156,6 +161,7 @@ def with_outputs(text: str) -> str:
 
 RESULTS: dict[str, type] = {
     "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "layout": LayoutPlan, "goodput": Goodput,
+    "explain": Explained,
     "scale": Scaling, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
 }  # fmt: skip
 

@@ -155,7 +155,8 @@ SURFACE = {
     "input trace strict symbolic sweep time-limit like",
     "compare": "seq batch input device tools time-limit memory-limit",
     "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit",
-    "explain": "model seq batch gpus gpu dtype convention against compare steps device engine workers cache kernels-csv",
+    "explain": "model seq batch gpus gpu dtype convention against compare steps device engine workers cache "
+    "kernels-csv",
     "scale": "points metric project series global-batch",
     "goodput": "gpus mtbf mtbf-node mtti failures gpus-per-node detect restart checkpoint-save checkpoint-mode "
     "checkpoint-stall checkpoint-load interval spares repair stragglers maintenance days mfu seed events",

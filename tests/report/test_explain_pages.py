@@ -17,7 +17,6 @@ from suanli.nouns.result import Result
 from suanli.report import document_of
 from suanli.report.document import Table
 from suanli.report.explain_pages import PRODUCTS, attributed, merged
-from suanli.report.explain_tables import short
 from suanli.report.files import as_csv, as_markdown
 from suanli.report.text import document_text, print_document
 from suanli.report.trace_differences import signed
@@ -125,23 +124,6 @@ def test_idle_parts_are_one_in_the_waterfall() -> None:
     rows = dict(merged(found.account))
     assert rows["idle"] == pytest.approx(found.devices[0].usage.idle_s)
     assert sum(rows.values()) == pytest.approx(found.peak_s)
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("sm90_gemm", "sm90_gemm"),
-        ("void at::native::(anonymous namespace)::cat_kernel<float, 4>(int, float*)", "cat_kernel"),
-        ("void at::native::index_kernel<128, 4, at::native::direct_copy_kernel_cuda(at::T&)::{lambda()#1}>(int)",
-         "index_kernel: direct_copy_kernel_cuda"),
-        ("void vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3> >(int)",
-         "vectorized_elementwise_kernel: CUDAFunc…"),
-        ("x" * 60, "x" * 39 + "…"),
-        ("<unknown>", "<unknown>"),
-    ],
-)  # fmt: skip
-def test_short_names_say_what_is_applied(name: str, shown: str) -> None:
-    assert short(name) == shown
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(1e-3, "+1.000 ms"), (-2e-6, "-2.000 µs"), (1e-20, "0 s")])

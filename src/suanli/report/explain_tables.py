@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from suanli.explain.short_names import short
 from suanli.nouns.explained import Explained, KernelRow
 from suanli.nouns.roofline import KernelGroup
 from suanli.report.common import NOT_GIVEN
@@ -11,22 +10,7 @@ from suanli.report.document import Table
 from suanli.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 KERNELS_SHOWN, GROUPS_SHOWN, COLLECTIVES_SHOWN, GRAPHS_SHOWN = 15, 12, 12, 8
-NAME, SHAPES = 40, 40  # characters of a kernel's name and of shapes
-_TEMPLATE = re.compile(r"<.*|\(.*")
-_NOISE = re.compile(r"\(anonymous namespace\)::|\{lambda[^}]*\}|^void ")
-_INNER = re.compile(r"\b(\w+(?:Functor\w*|_kernel_cuda|KernelImpl|KernelCUDA|Ops))\b")  # what a general kernel applies
-
-
-def short(name: str, limit: int = NAME) -> str:
-    """A kernel's name without namespaces, template arguments and parameters, cut to `limit` characters.
-
-    Of a general kernel (`elementwise_kernel<…>`) what it applies is kept: elementwise_kernel: direct_copy_kernel_cuda.
-    """
-    plain = _NOISE.sub("", name)
-    base = _TEMPLATE.sub("", plain).rsplit("::", 1)[-1] or plain
-    inner = _INNER.search(plain[len(base) :]) if "<" in plain else None
-    text = f"{base}: {inner[1]}" if inner and inner[1] != base else base
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+SHAPES = 40  # characters
 
 
 def _percent(value: float | None) -> str:

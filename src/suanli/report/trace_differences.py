@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from suanli.explain.short_names import short
 from suanli.nouns.explained import Explained, TraceDifference
 from suanli.report.document import Table
-from suanli.report.explain_tables import short
 from suanli.units import MILLI, NANO, format_percent, format_seconds
 
 KERNELS_SHOWN = 10
