@@ -57,7 +57,6 @@ class OpDetail:
     )
     types: tuple[str, ...] | None = _field("", "input types as printed, one an argument", default=None)
     concrete: tuple[str, ...] | None = _field("", "values of scalar arguments as text, one an argument", default=None)
-    strides: tuple[Any, ...] | None = _field("", "input strides, one an argument", default=None)
     kernel: Mapping[str, Any] | None = _field(
         "", "what else is said of a kernel: grid, block, kernel_file …", default=None
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ class Places(dict[Any, int]):
         self.values_made.append(key if self._make is None else self._make(key))
         return place
 
-    def of(self, keys: Iterable[Any]) -> npt.NDArray[np.int32]:
+    def of(self, keys: Sequence[Any]) -> npt.NDArray[np.int32]:
         """Places of many, int32."""
-        return np.fromiter(map(self.__getitem__, keys), dtype=np.int32)
+        for key in set(keys).difference(self):
+            self[key]  # takes a place
+        return np.fromiter(map(self.get, keys), dtype=np.int32, count=len(keys))

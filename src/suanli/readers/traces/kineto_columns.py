@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from suanli.nouns.trace import WorkKind
 from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_details import Details, value_of
 from suanli.readers.traces.kineto_events import NONE, KinetoDecoder, says_more
@@ -17,7 +21,7 @@ from suanli.readers.traces.numbers import MISSING, nanoseconds, whole_numbers
 Array = npt.NDArray[Any]
 _COPY = re.compile(r"\b([A-Z][a-z]?to[A-Z][a-z]?)\b")
 _DIGITS = re.compile(r"\d{1,9}")
-_WORK_CAT, _COPY_CAT = "kernel", "gpu_memcpy"
+_HALF_WORD = 2**31  # two numbers below it are one that fits int64
 
 
 class KinetoColumns:
@@ -29,31 +33,32 @@ class KinetoColumns:
         self.details = Details()
         self.no_time = self.negative = self.negative_work = 0
         self.unknown: dict[str, int] = {}
-        self._copy_of: dict[int, int] = {}
+        self._labels: dict[tuple[bytes, bytes, str], str] = {}
         self._work: list[dict[str, Array]] = []
         self._host: list[dict[str, Array]] = []
 
     def add(self, records: Sequence[Any]) -> bool:
         """Take what is kept of the records of one text; False, and nothing taken, where only full records hold all."""
-        by_class: dict[type[Any], list[Any]] = {each: [] for each in self.decoder.classes}
-        takes = {each: rows.append for each, rows in by_class.items()}
-        for record in records:
-            takes[record.__class__](record)
-        if not self.decoder.full and self._more(by_class):
+        codes, groups = self.decoder.codes, self.decoder.groups
+        kept = [record for record in records if record.__class__ in codes]
+        code = np.fromiter(map(codes.__getitem__, map(type, kept)), dtype=np.uint8, count=len(kept))
+        taken = [_Rows.of(kept, code, low, high) for low, high in groups]
+        if not self.decoder.full and self._more(*taken[:2]):
             return False
-        self._take_work(by_class)
-        self._take_host(by_class)
-        for each, cat in self.decoder.unknown.items():
-            spans = sum(record.ph == "X" for record in by_class[each])
-            if spans:
-                self.unknown[cat] = self.unknown.get(cat, 0) + spans
+        self._take_work(taken[0])
+        self._take_ops(taken[1])
+        self._take_calls(taken[2])
+        if self.decoder.unknown:
+            self._count_unknown(records)
         return True
 
-    def _more(self, by_class: dict[type[Any], list[Any]]) -> bool:
-        work = [row.args for each in self.decoder.work for row in by_class[each]]
-        return says_more(work, ops=False) or any(
-            says_more([row.args for row in by_class[each]], ops=True) for each in self.decoder.ops
-        )
+    def _more(self, work: _Rows, ops: _Rows) -> bool:
+        return says_more(work.args, ops=False) or says_more(ops.args, ops=True)
+
+    def _count_unknown(self, records: Sequence[Any]) -> None:
+        names = self.decoder.unknown
+        for cat, count in Counter(names[r.__class__] for r in records if r.__class__ in names and r.ph == "X").items():
+            self.unknown[cat] = self.unknown.get(cat, 0) + count
 
     def work(self) -> dict[str, Array]:
         """Columns of device work so far, in the order of the file; `external` beside those of DeviceWork."""
@@ -63,11 +68,10 @@ class KinetoColumns:
         """Columns of host spans so far, in the order of the file; `external` beside those of Host."""
         return _concatenated(self._host, _NO_HOST)
 
-    def _take_work(self, by_class: dict[type[Any], list[Any]]) -> None:
-        rows, kinds = _spans(by_class, self.decoder.work)
+    def _take_work(self, taken: _Rows) -> None:
+        rows, args, kinds = taken.rows, taken.args, self.decoder.kinds[taken.code]
         if not rows:
             return
-        args = [row.args for row in rows]
         columns = self._times(rows, work=True) | {
             "kind": kinds,
             "name": self.names.of([row.name for row in rows]),
@@ -84,19 +88,32 @@ class KinetoColumns:
         columns["copy"] = self._copy_kinds(rows, kinds)
         self._work.append(self._timed(columns))
 
-    def _take_host(self, by_class: dict[type[Any], list[Any]]) -> None:
-        for classes in (self.decoder.ops, self.decoder.runtime):
-            rows, kinds = _spans(by_class, classes)
-            if not rows:
-                continue
-            columns = self._times(rows, work=False) | {
-                "kind": kinds,
-                "name": self.names.of([row.name for row in rows]),
-                "thread": self.threads.of([(row.pid, row.tid) for row in rows]),
-            }
-            args = [row.args for row in rows]
-            columns |= self._of_ops(args) if classes is self.decoder.ops else _of_calls(args)
-            self._host.append(self._timed(columns))
+    def _take_ops(self, taken: _Rows) -> None:
+        if taken.rows:
+            self._host.append(self._timed(self._spans(taken) | self._of_ops(taken.args)))
+
+    def _take_calls(self, taken: _Rows) -> None:
+        if taken.rows:
+            self._host.append(self._timed(self._spans(taken) | _of_calls(taken.args)))
+
+    def _spans(self, taken: _Rows) -> dict[str, Array]:
+        rows = taken.rows
+        return self._times(rows, work=False) | {
+            "kind": self.decoder.kinds[taken.code],
+            "name": self.names.of([row.name for row in rows]),
+            "thread": self._threads([row.pid for row in rows], [row.tid for row in rows]),
+        }
+
+    def _threads(self, pids: Sequence[int | str], tids: Sequence[int | str]) -> Array:
+        """Places of process and thread: numbers nearly always, which numpy tells apart."""
+        try:
+            pair = np.array((pids, tids), dtype=np.int64)
+        except (ValueError, OverflowError):  # a name among them
+            return self.threads.of(list(zip(pids, tids, strict=True)))
+        if isinstance(pids[0], str) or (pair < 0).any() or (pair >= _HALF_WORD).any():
+            return self.threads.of(list(zip(pids, tids, strict=True)))
+        found, back = np.unique(pair[0] * _HALF_WORD + pair[1], return_inverse=True)
+        return self.threads.of([divmod(int(each), _HALF_WORD) for each in found])[back]
 
     def _of_ops(self, args: Sequence[Any]) -> dict[str, Array]:
         forward = whole_numbers([a.forward for a in args])
@@ -125,13 +142,16 @@ class KinetoColumns:
     def _copy_kinds(self, rows: Sequence[Any], kinds: Array) -> Array:
         """Places of HtoD and its kin, by what the event says, else by its name; MTIA says a direction."""
         found = np.full(len(rows), -1)
-        for at, row in enumerate(rows):
-            args = row.args
-            if kinds[at] == 1 or args.direction is not NONE:
-                said = value_of(bytes(args.kind)) or value_of(bytes(args.direction)) or ""
-                match = _COPY.search(str(said)) or _COPY.search(row.name)
-                label = match[1] if match else str(said)
-                found[at] = self.copies[label] if label else -1
+        directed = [at for at, row in enumerate(rows) if row.args.direction is not NONE]
+        for at in {*np.flatnonzero(kinds == WorkKind.COPY).tolist(), *directed}:
+            args, name = rows[at].args, rows[at].name
+            key = bytes(args.kind), bytes(args.direction), name
+            if key not in self._labels:
+                said = value_of(key[0]) or value_of(key[1]) or ""
+                match = _COPY.search(str(said)) or _COPY.search(name)
+                self._labels[key] = match[1] if match else str(said)
+            label = self._labels[key]
+            found[at] = self.copies[label] if label else -1
         return found
 
 
@@ -150,16 +170,22 @@ def _concatenated(parts: list[dict[str, Array]], names: Sequence[str]) -> dict[s
     return {name: np.concatenate([part[name] for part in parts]) if parts else empty for name in names}
 
 
-def _spans(by_class: dict[type[Any], list[Any]], kept: Mapping[type[Any], int]) -> tuple[list[Any], Array]:
-    """The complete events of some records, and the kind of each."""
-    rows: list[Any] = []
-    kinds: list[Array] = []
-    for each, kind in kept.items():
-        if by_class[each]:
-            found = [record for record in by_class[each] if record.ph == "X"]
-            rows += found
-            kinds.append(np.full(len(found), kind, dtype=np.uint8))
-    return rows, np.concatenate(kinds) if kinds else np.zeros(0, dtype=np.uint8)
+@dataclass(frozen=True)
+class _Rows:
+    """The complete events of some categories, their arguments, and the code of each one's category."""
+
+    rows: list[Any]
+    args: list[Any]
+    code: Array
+
+    @classmethod
+    def of(cls, kept: Sequence[Any], code: Array, low: int, high: int) -> _Rows:
+        among = (code >= low) & (code < high)
+        rows, own = list(compress(kept, among.tolist())), code[among]
+        if [row.ph for row in rows].count("X") < len(rows):
+            whole = [row.ph == "X" for row in rows]
+            rows, own = list(compress(rows, whole)), own[np.array(whole, dtype=bool)]
+        return cls(rows, [row.args for row in rows], own)
 
 
 def _of_calls(args: Sequence[Any]) -> dict[str, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -11,10 +12,10 @@ import numpy.typing as npt
 
 from suanli.nouns.trace import CollectiveCall, OpDetail
 from suanli.readers.traces.interning import Places
-from suanli.readers.traces.kineto_events import COLLECTIVE_SAYS, KERNEL_SAYS, LAUNCH_SAYS, NONE
+from suanli.readers.traces.kineto_events import COLLECTIVE_SAYS, KERNEL_SAYS, LAUNCH_SAYS, NONE, absent
 
 _MARK = b"\x1f"  # stands in no JSON text
-_KERNEL, _OP, _OP_TEXTS = b"kernel", b"op", 4  # how keys of details begin, and the texts of an op without a launch
+_KERNEL, _OP, _OP_TEXTS = b"kernel", b"op", 3  # how keys of details begin, and the texts of an op without a launch
 _LAUNCH = (("backend", "kernel_backend"), *LAUNCH_SAYS)
 _SAYS = {field: key.replace(" ", "_") for field, key in (*KERNEL_SAYS, *_LAUNCH)}
 _CALL_FIELDS = ("collective", *(field for field, _ in COLLECTIVE_SAYS))
@@ -34,16 +35,20 @@ class Details:
     def of_kernels(self, args: Sequence[Any]) -> Ints:
         """Places of what kernels say of themselves; -1: nothing."""
         join = _MARK.join
-        keys = [join((_KERNEL, a.registers, a.shared, a.grid, a.block, a.kind)) for a in args]
-        return self.ops.of(keys)
+        return self.ops.of([join((_KERNEL, a.registers, a.shared, a.grid, a.block, a.kind)) for a in args])
 
     def of_ops(self, args: Sequence[Any]) -> Ints:
         """Places of shapes, types and values of operators, and of what a Triton launch says; -1: nothing."""
         join = _MARK.join
+        if absent([a.old_dims for a in args]) and absent([a.backend for a in args]):
+            dims, types = [a.dims for a in args], [a.types for a in args]
+            if absent(dims) and absent(types):
+                return np.full(len(args), -1, dtype=np.int32)
+            return self.ops.of(list(map(join, zip(repeat(_OP), dims, types, [a.concrete for a in args]))))
         keys = [
-            join((_OP, a.dims if a.old_dims is NONE else a.old_dims, a.types, a.concrete, a.strides))
+            join((_OP, a.dims if a.old_dims is NONE else a.old_dims, a.types, a.concrete))
             if a.backend is NONE
-            else join((_OP, a.dims, a.types, a.concrete, a.strides, *_texts(a, _LAUNCH_FIELDS)))
+            else join((_OP, a.dims, a.types, a.concrete, *_texts(a, _LAUNCH_FIELDS)))
             for a in args
         ]
         return self.ops.of(keys)
@@ -51,6 +56,8 @@ class Details:
     def of_collectives(self, args: Sequence[Any]) -> Ints:
         """Places of the calls of a communication library; -1: none."""
         calls = self.calls
+        if absent([a.collective for a in args]):
+            return np.full(len(args), -1, dtype=np.int32)
         return np.array(
             [-1 if a.collective is NONE else calls[_MARK.join(_texts(a, _CALL_FIELDS))] for a in args], dtype=np.int32
         )
@@ -72,12 +79,11 @@ def _detail(key: bytes) -> OpDetail:
     kind, *texts = key.split(_MARK)
     if kind == _KERNEL:
         return OpDetail(kernel=_said(_KERNEL_FIELDS, texts))
-    dims, types, concrete, strides, *launch = texts
+    dims, types, concrete, *launch = texts
     return OpDetail(
         dims=_nested(value_of(dims)),
         types=_words(value_of(types)),
         concrete=_words(value_of(concrete)),
-        strides=_nested(value_of(strides)),
         kernel=_said(_LAUNCH_FIELDS, launch) or None,
     )
 

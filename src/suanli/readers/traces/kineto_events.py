@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from itertools import pairwise
 from operator import or_
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import Raw
 
 from suanli.nouns.trace import HostKind, WorkKind
@@ -61,7 +63,7 @@ _WORK_FIELDS = (
 _OP_FIELDS = (
     ("external", "External id"), ("function", "Record function id"), ("sequence", "Sequence number"),
     ("forward", "Fwd thread id"), ("concrete", "Concrete Inputs"), ("index", "Ev Idx"), ("dims", "Input Dims"),
-    ("types", "Input type"), ("strides", "Input Strides"), ("collective", "Collective name"),
+    ("types", "Input type"), ("collective", "Collective name"),
     ("backend", "kernel_backend"), ("old_dims", "Input dims"),
 )  # fmt: skip
 _NUMBERS = {
@@ -113,8 +115,12 @@ class KinetoDecoder:
         self._build()
 
     def _build(self) -> None:
-        self.classes = [*self.work, *self.ops, *self.runtime, *self.others, *self.unknown]
-        every = reduce(or_, self.classes)
+        kept = [*self.work, *self.ops, *self.runtime]
+        self.codes = {each: code for code, each in enumerate(kept)}
+        self.kinds = np.array([*self.work.values(), *self.ops.values(), *self.runtime.values()], dtype=np.uint8)
+        borders = np.cumsum([0, len(self.work), len(self.ops), len(self.runtime)]).tolist()
+        self.groups = list(pairwise(borders))  # codes of device work, of operators and marks, of runtime calls
+        every = reduce(or_, [*kept, *self.others, *self.unknown])
         self._list = msgspec.json.Decoder(list[every], strict=False)  # type: ignore[valid-type]
         self._one = msgspec.json.Decoder(every, strict=False)
 
@@ -138,9 +144,14 @@ class KinetoDecoder:
 
 def says_more(args: Sequence[Any], *, ops: bool) -> bool:
     """Whether arguments of device work, or of operators, tell of what only full records hold."""
-    if ops and [each.backend for each in args].count(NONE) < len(args):
+    if ops and not absent([each.backend for each in args]):
         return True
-    return [each.collective for each in args].count(NONE) < len(args)
+    return not absent([each.collective for each in args])
+
+
+def absent(values: Sequence[Any]) -> bool:
+    """Whether an argument is in no event: told by identity, which is quick."""
+    return values.count(NONE) == len(values)
 
 
 def _record(cat: str, args: type[msgspec.Struct] | None) -> type[Any]:

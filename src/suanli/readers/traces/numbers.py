@@ -75,7 +75,7 @@ def _nanoseconds(text: bytes) -> int:
 def whole_numbers(values: Sequence[int]) -> Array:
     """int64 of Python ints; those of uint64 keep their 64 bits, larger ones become -1."""
     try:
-        return np.array(values, dtype=np.int64)
+        return np.fromiter(values, dtype=np.int64, count=len(values))
     except OverflowError:
         return np.array([_wrapped(value) for value in values], dtype=np.int64)
 
