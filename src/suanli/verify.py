@@ -22,7 +22,7 @@ from suanli.catalog.devices import find_device
 from suanli.catalog.presets import Preset, find_preset, presets
 from suanli.catalog.runs import published_runs
 from suanli.count import build_ledger
-from suanli.errors import Fault, InputError, unknown_name
+from suanli.errors import unknown_name
 from suanli.formulas import all_formulas
 from suanli.nouns.arch import Arch
 from suanli.nouns.claim import (
@@ -57,20 +57,17 @@ CHOSEN = (
 _UNCHECKED = {"unsupported": UNSUPPORTED, "rule": RULE, "quoted": QUOTED}
 
 
-def verify(
-    only: Sequence[str] | None = None, *, data: Path | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
-) -> Verification:  # fmt: skip
-    """Check the sections asked for (all that need no outside data where none is); `data` is the folder of that data.
+def verify(only: Sequence[str] | None = None) -> Verification:
+    """Check the sections asked for (all where none is). Raises UnknownNameError for a section nobody knows.
 
-    Raises UnknownNameError for a section nobody knows.
+    Of what needs outside data (`verify_samples`) nothing is checked here.
     """
     names = tuple(SECTIONS) if only is None else tuple(only)
     for name in names:
         if name not in (*SECTIONS, TRACES):
             every = (*SECTIONS, TRACES)
             raise unknown_name("section", name, every, where="--only", hint="Sections: " + ", ".join(every))
-    parts = [verify_samples(data, progress) if name == TRACES else SECTIONS[name]() for name in dict.fromkeys(names)]
+    parts = [SECTIONS[name]() for name in dict.fromkeys(names) if name != TRACES]
     return Verification(
         tuple(claim for part in parts for claim in part.claims), tuple(row for part in parts for row in part.summary)
     )
@@ -326,15 +323,10 @@ def verify_projections() -> Verification:
     return verify_scaling()
 
 
-def verify_samples(data: Path | None, progress: Callable[[int, int, str], None] | None) -> Verification:
-    """Figures of public traces; the readers are loaded for it only. Raises InputError without the files."""
-    from suanli.explain.verdicts import NEEDS, verify_traces  # noqa: PLC0415
+def verify_samples(data: Path, progress: Callable[[int, int, str], None] | None) -> Verification:
+    """Figures of the public traces in a folder; the readers are loaded for it only."""
+    from suanli.explain.verdicts import verify_traces  # noqa: PLC0415
 
-    if data is None:
-        raise InputError(
-            Fault(code="no_data", message="the traces to check are not part of the project", where="--only traces",
-                  expected=NEEDS, hint="Name it with --data, or in the variable SUANLI_DATA.")
-        )  # fmt: skip
     return verify_traces(data, progress)
 
 

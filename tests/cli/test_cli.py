@@ -136,7 +136,7 @@ def test_a_failing_verification_exits_1(monkeypatch: pytest.MonkeyPatch) -> None
 
     broken = next(claim for claim in article_claims() if claim.expected and claim.quantity and claim.verdict == "ok")
     bad = check_claim(replace(broken, expected=broken.expected * 2))  # type: ignore[operator]
-    monkeypatch.setattr(verifying, "check", lambda _, **__: replace(real, claims=(*real.claims, bad)))
+    monkeypatch.setattr(verifying, "check", lambda _: replace(real, claims=(*real.claims, bad)))
     assert api.verify("articles").ok is False
     done = call("verify --only articles")
     assert done.exit_code == 1

@@ -87,9 +87,9 @@ def test_json_errors() -> None:
 def test_traces_are_verified_where_their_data_are(tmp_path: Path) -> None:
     found = call("verify", "--only", "traces", "--data", tmp_path / "gone")
     assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr.startswith("error: no such folder in --data")
-    (tmp_path / "traces").mkdir()
+    assert found.stderr.startswith("error: there is no such folder in --data")
+    (tmp_path / "traces" / "files").mkdir(parents=True)
     found = call("verify", "--only", "traces", "--data", tmp_path)
     assert found.exit_code == 1
     assert "samples read or refused: 0 of 45" in found.output
-    assert f"traces are those of {tmp_path}" in found.output
+    assert f"traces: {tmp_path}" in found.output

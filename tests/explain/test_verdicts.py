@@ -12,7 +12,7 @@ import suanli
 from suanli.catalog.trace_claims import Samples, TraceClaim, samples, trace_claims
 from suanli.errors import InputError
 from suanli.explain.verdicts import FOLDER, explained, figure_of, verify_traces
-from suanli.nouns.claim import DIFFERS, FAILS, HOLDS, REPRODUCED
+from suanli.nouns.claim import DIFFERS, FAILS, HOLDS, REPRODUCED, Verification
 from suanli.report import document_of
 from suanli.report.text import document_text
 
@@ -98,19 +98,42 @@ def test_progress_is_told_of_each_file(data: Path) -> None:
     assert said == [(0, 2, "step.json"), (1, 2, "letter.json")]
 
 
-def test_without_data_it_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+NEEDED = (
+    "expected a folder with traces/INDEX.csv and the files it lists in traces/files. Name it with --data, or in the "
+    "variable SUANLI_DATA."
+)
+
+
+def test_without_data_it_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("suanli.api.verifying.outside_data", lambda _: None)
     with pytest.raises(InputError) as problem:
         suanli.verify("traces")
+    assert str(problem.value) == f"the traces to check are not part of the project in --only traces; {NEEDED}"
+    monkeypatch.undo()
+    with pytest.raises(InputError) as problem:
+        suanli.verify("traces", data=tmp_path)
     assert str(problem.value) == (
-        "the traces to check are not part of the project in --only traces; expected a folder with traces/INDEX.csv and "
-        "the files it lists in traces/files. Name it with --data, or in the variable SUANLI_DATA."
+        f"the traces to check are not part of the project in --only traces; got {tmp_path}, without them; {NEEDED}"
     )
 
 
+def test_traces_may_lie_beside_the_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (data / "data").mkdir()
+    seen: list[Path] = []
+    nothing = Verification((), ())
+    monkeypatch.setattr("suanli.api.verifying.verify_samples", lambda folder, _: seen.append(folder) or nothing)
+    notes = suanli.verify("traces", data=data / "data").notes
+    suanli.verify("traces", data=str(data))
+    assert seen == [data, data]
+    assert notes == (f"traces: {data}",)
+
+
 def test_data_of_no_section_is_refused() -> None:
-    with pytest.raises(InputError, match="outside data are for the section traces in --data"):
+    with pytest.raises(InputError) as problem:
         suanli.verify("articles", data="/tmp")
+    assert str(problem.value) == (
+        "outside data are of a section that needs them in --data; got '/tmp'. Add --only traces."
+    )
 
 
 def test_the_table_names_its_samples_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from suanli.errors import Fault, InputError, shown, unknown_name
@@ -13,18 +14,19 @@ from suanli.nouns.result import Result
 from suanli.readers.hf_types.mappings import TypeOfTask
 from suanli.readers.outside import outside_data
 from suanli.verify import verify as check
+from suanli.verify import verify_samples
 
 MODELS = "models"
 TRACES = "traces"
 LATER_TRACES = "figures of public traces, where their files are: suanli verify --only traces --data FOLDER"
-FOUND = ", found in SUANLI_DATA or beside the checkout"
+FOLDER = Path("traces", "files")
 LATER = "formula against trace for each model type of transformers: suanli verify --only models (minutes)"
 SMALL_ONLY = "a small odd config of each type; --all tries the default configs too (a quarter of an hour)"
 
 
 def verify(
     only: str | Sequence[str] | None = None, *, every: bool = False, types: str | Sequence[str] | None = None,
-    data: str | None = None, processes: int | None = None,
+    data: str | Path | None = None, processes: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Result:  # fmt: skip
     """Reproduce published numbers. `ok` is False when a claim that should hold does not.
@@ -32,7 +34,7 @@ def verify(
     `only` names sections, in one text with commas or as a list; `every` asks reports for all claims. With `models`
     named, every model type of transformers (or those of `types`) is counted by formula and by trace: small configs,
     and with `every` the default ones too; `progress` is told of each (done, of how many, which).
-    With `traces` named, the files of `data` (else of SUANLI_DATA, else of a folder `shared` beside the checkout) are
+    With `traces` named, the files of `data` (else of SUANLI_DATA, else beside the working directory or checkout) are
     explained. Raises UnknownNameError for a section nobody knows, InputError for what are no names, for types where
     models are not asked for, and for traces without their files.
     """
@@ -42,17 +44,16 @@ def verify(
             Fault(code="no_such_option", message="types are checked with the models", where="--types",
                   got=", ".join(wanted), hint="Add --only models.")
         )  # fmt: skip
-    notes: tuple[str, ...] = (LATER, LATER_TRACES) if names is None else ()
-    folder = None
-    if TRACES in (names or ()):
-        folder = outside_data(data)
-        notes = (*notes, f"traces are those of {folder}{'' if data else FOUND}") if folder else notes
-    elif data is not None:
+    if data is not None and TRACES not in (names or ()):
         raise InputError(
-            Fault(code="no_such_option", message="outside data are for the section traces", where="--data", got=data,
-                  hint="Add --only traces.")
+            Fault(code="no_such_option", message="outside data are of a section that needs them", where="--data",
+                  got=shown(str(data)), hint="Add --only traces.")
         )  # fmt: skip
-    found = check(names, data=folder, progress=progress)
+    found = check(names)
+    notes: tuple[str, ...] = (LATER, LATER_TRACES) if names is None else ()
+    if TRACES in (names or ()):
+        folder = _samples(data)
+        found, notes = _together(found, verify_samples(folder, progress)), (*notes, f"traces: {folder}")
     if names is not None and MODELS in names:
         found, more = _with_coverage(found, every, wanted, processes, progress)
         notes = (*notes, *more)
@@ -64,6 +65,24 @@ def verify(
         sources=tuple(dict.fromkeys(row.source for row in found.summary)),
         notes=notes,
     )
+
+
+def _samples(data: str | Path | None) -> Path:
+    """The folder that has `traces` in it. Raises InputError where there is none."""
+    folder = outside_data(data)
+    for place in () if folder is None else (folder, folder.parent):  # traces may lie beside the other data
+        if (place / FOLDER).is_dir():
+            return place
+    raise InputError(
+        Fault(code="no_data", message="the traces to check are not part of the project", where="--only traces",
+              got=None if folder is None else f"{folder}, without them",
+              expected="a folder with traces/INDEX.csv and the files it lists in traces/files",
+              hint="Name it with --data, or in the variable SUANLI_DATA.")
+    )  # fmt: skip
+
+
+def _together(first: Verification, second: Verification) -> Verification:
+    return replace(first, claims=(*first.claims, *second.claims), summary=(*first.summary, *second.summary))
 
 
 def _listed(value: Any, where: str) -> list[str] | None:

@@ -25,7 +25,6 @@ from suanli.readers.traces import read_trace
 
 SECTION = "traces"
 FOLDER = Path("traces", "files")
-NEEDS = "a folder with traces/INDEX.csv and the files it lists in traces/files"
 READ, CLOSE = "samples read or refused", "accounts close"
 CONVOLUTION = "aten::convolution"
 _STEPS, _DEVICE_1 = "steps_", " of device 1"

@@ -1,29 +1,41 @@
-"""Data that the project does not ship: where it is, or that it is not there."""
+"""Where measured data lies that does not ship with the package: kernels, served points, traces.
+
+The folder is named on the command line (`--data`), else by the environment (`SUANLI_DATA`), else `../shared/data`
+beside the working directory or the checkout. Nothing is fetched.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from suanli.errors import Fault, UnreadableFileError, shown
+from suanli.errors import Fault, InputError, shown
 
 VARIABLE = "SUANLI_DATA"
-BESIDE = "shared"  # a folder beside the checkout
+BESIDE = Path("shared") / "data"
+MEASURED_SERVING = "measured_serving.csv"
 
 
-def outside_data(given: str | None) -> Path | None:
-    """The folder of outside data: as given, else of the variable SUANLI_DATA, else `shared` beside the checkout.
+def outside_data(given: str | Path | None = None) -> Path | None:
+    """The folder of measured data: as given, else as the environment says, else beside; None where there is none.
 
-    None where there is none. Raises UnreadableFileError for a folder that was named and is not there.
+    Raises InputError where a folder that was named is none.
     """
-    for name, where in ((given, "--data"), (os.environ.get(VARIABLE), VARIABLE)):
-        if name:
-            folder = Path(name).expanduser()
-            if not folder.is_dir():
-                raise UnreadableFileError(
-                    Fault(code="no_folder", message="no such folder", where=where, got=shown(name),
-                          expected="a folder with traces/INDEX.csv and the files it lists")
-                )  # fmt: skip
-            return folder
-    beside = Path(__file__).resolve().parents[4] / BESIDE  # src/suanli/readers/outside.py of a checkout
-    return beside if beside.is_dir() else None
+    for place, where in ((given, "--data"), (os.environ.get(VARIABLE) or None, VARIABLE)):
+        if place is None:
+            continue
+        folder = Path(place).expanduser()
+        if not folder.is_dir():
+            raise InputError(
+                Fault(code="no_folder", message="there is no such folder", where=where, got=shown(str(place)),
+                      expected=f"a folder with {MEASURED_SERVING} and its neighbours")
+            )  # fmt: skip
+        return folder
+    return next((folder for folder in _beside() if folder.is_dir()), None)
+
+
+def _beside() -> list[Path]:
+    """`../shared/data` of the working directory, and of the checkout this file lies in."""
+    root = Path(__file__).resolve().parents[3]
+    checkout = [root.parent] if (root / "pyproject.toml").is_file() else []
+    return [parent / BESIDE for parent in (Path.cwd().parent, *checkout)]
