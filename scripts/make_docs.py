@@ -61,6 +61,7 @@ from suanli.nouns.claim import (
 from suanli.nouns.comparison import Comparison
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count
+from suanli.nouns.explained import Explained
 from suanli.nouns.goodput import Goodput
 from suanli.nouns.infer import Inference
 from suanli.nouns.measures import Mfu, TrainPlan
@@ -111,11 +112,14 @@ def code(text: str) -> str:
 
 
 def output_of(command: str) -> str:
-    """What `suanli …` prints where the output is no terminal, lines without trailing blanks, with the CSV files of
-    examples/ at hand; files it writes go."""
+    """What `suanli …` prints where the output is no terminal, lines without trailing blanks; files it writes go.
+
+    It runs in an empty folder that has `examples` in it, and copies of the CSV files there.
+    """
     words = shlex.split(command)
     assert words[0] == "suanli", command
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("examples").symlink_to(ROOT / "examples")
         for file in (ROOT / "examples").glob("*.csv"):
             shutil.copy(file, folder)
         found = CliRunner().invoke(app, words[1:], env={"XDG_CONFIG_HOME": folder, **PLAIN})
@@ -165,7 +169,7 @@ def with_outputs(text: str) -> str:
 RESULTS: dict[str, type] = {
     "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "layout": LayoutPlan, "goodput": Goodput,
     "scale": Scaling, "calibrate": Calibrated, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
-    "infer": Inference,
+    "infer": Inference, "explain": Explained,
 }  # fmt: skip
 
 

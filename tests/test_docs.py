@@ -36,6 +36,7 @@ def make_docs():
 def nobodys_prices(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
 
 
 # --- generated files ----------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from pathlib import Path
 import suanli
 
 VERBS = {
-    "calibrate", "compare", "count", "goodput", "gpus", "infer", "layout", "mfu", "models", "scale", "train",
-    "verify", "why",
+    "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "mfu", "models", "scale",
+    "train", "verify", "why",
 }  # fmt: skip
 
 
@@ -22,6 +22,7 @@ def test_public_names() -> None:
 def test_a_verb_is_a_function_even_where_a_module_has_its_name() -> None:
     import suanli.compare.session
     import suanli.count
+    import suanli.explain.whole
     import suanli.verify
     import suanli.why
 

@@ -7,13 +7,28 @@
 124439808
 """
 
-from suanli.api import calibrate, compare, count, goodput, gpus, infer, layout, mfu, models, scale, train, verify, why
+from suanli.api import (
+    calibrate,
+    compare,
+    count,
+    explain,
+    goodput,
+    gpus,
+    infer,
+    layout,
+    mfu,
+    models,
+    scale,
+    train,
+    verify,
+    why,
+)
 from suanli.version import VERSION
 
 __version__ = VERSION
 
 __all__ = [
-    "__version__", "calibrate", "compare", "count", "goodput", "gpus", "infer", "layout", "mfu", "models", "scale",
-    "train",
+    "__version__", "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "mfu", "models",
+    "scale", "train",
     "verify", "why",
 ]  # fmt: skip

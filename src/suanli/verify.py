@@ -4,6 +4,7 @@ Sections: `articles` (every number of four articles and the papers behind them),
 training runs), `models` (parameters and forward FLOPs of known models): nothing in these is fitted. `predictions`
 (step times of published runs) is fitted, and judged on runs left out of the fit; `scaling` projects the largest size of
 published series from the smaller ones; `serving` has check values, and times, throughput and energy on measured points.
+`traces` (figures of public traces) needs the files, and is asked for by name alone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
@@ -58,12 +60,16 @@ _UNCHECKED = {"unsupported": UNSUPPORTED, "rule": RULE, "quoted": QUOTED}
 
 
 def verify(only: Sequence[str] | None = None) -> Verification:
-    """Check the sections asked for (all where none is). Raises UnknownNameError for a section nobody knows."""
+    """Check the sections asked for (all where none is). Raises UnknownNameError for a section nobody knows.
+
+    Of what needs outside data (`verify_samples`) nothing is checked here.
+    """
     names = tuple(SECTIONS) if only is None else tuple(only)
     for name in names:
-        if name not in SECTIONS:
-            raise unknown_name("section", name, SECTIONS, where="--only", hint="Sections: " + ", ".join(SECTIONS))
-    parts = [SECTIONS[name]() for name in dict.fromkeys(names)]
+        if name not in (*SECTIONS, TRACES):
+            every = (*SECTIONS, TRACES)
+            raise unknown_name("section", name, every, where="--only", hint="Sections: " + ", ".join(every))
+    parts = [SECTIONS[name]() for name in dict.fromkeys(names) if name != TRACES]
     return Verification(
         tuple(claim for part in parts for claim in part.claims), tuple(row for part in parts for row in part.summary)
     )
@@ -326,6 +332,14 @@ def verify_served(points: Sequence[ServingPoint] | None = None) -> Verification:
     return verify_serving(points, cache(read_named_preset))
 
 
+def verify_samples(data: Path, progress: Callable[[int, int, str], None] | None) -> Verification:
+    """Figures of the public traces in a folder; the readers are loaded for it only."""
+    from suanli.explain.verdicts import verify_traces  # noqa: PLC0415
+
+    return verify_traces(data, progress)
+
+
+TRACES = "traces"
 SECTIONS: dict[str, Callable[[], Verification]] = {
     "articles": verify_articles,
     "runs": verify_runs,

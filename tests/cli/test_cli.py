@@ -178,6 +178,8 @@ SURFACE = {
     "infer": "gpu gpus isl osl concurrency rate ttft tpot tp pp ep dp-attention cp dtype kv-dtype preset "
     "calibrate draft-tokens acceptance draft-model chunk disaggregate link stages price sell "
     "utilisation pue carbon seed",
+    "explain": "model seq batch gpus gpu dtype convention against compare steps device engine workers cache "
+    "kernels-csv",
     "goodput": "gpus mtbf mtbf-node mtti failures gpus-per-node detect restart checkpoint-save checkpoint-mode "
     "checkpoint-stall checkpoint-load interval spares repair stragglers maintenance days mfu seed events",
     "mfu": "gpu gpus seq step-time global-batch tokens-per-second tflops-per-gpu dtype peak recompute convention "

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from suanli.explain.ops.call import NO_SHAPES
+from suanli.explain.reasons import BEFORE, GRAPH
+from suanli.explain.share import AT_REST, EAGER, SHAPES
 from suanli.explain.whole import explain_trace
 from suanli.nouns.attribution import Attribution, WorkClass
 from suanli.nouns.explained import Advice
@@ -104,22 +108,28 @@ def test_recompute_returns_all_its_kernels(make: Make, attribute: Attribute) -> 
 
 
 @pytest.mark.parametrize(
-    ("fields", "work", "lever", "why"),
+    ("reasons", "lever", "why"),
     [
-        ({"recorded": {"shapes": False}}, {}, "profile with record_shapes=True", "the file has no shapes"),
-        ({"details": (OpDetail(dims=((2, 3),)),)}, {"graph": 1},
-         "profile once without graphs, or with the capture in the file", "1 products are replayed from graphs"),
-        ({"details": (OpDetail(dims=((2, 3),)),)}, {},
-         "profile from before the first launch, with record_shapes=True",
-         "1 pieces of work have no launch in the file"),
+        ({NO_SHAPES: 100e-9}, SHAPES, "100%"),
+        ({GRAPH: 100e-9}, EAGER, "100%"),
+        ({BEFORE: 60e-9, "no formula for aten::x": 40e-9}, AT_REST, "60%"),  # nothing to switch on for the rest
     ],
-)  # fmt: skip
-def test_better_figures(
-    make: Make, attribute: Attribute, fields: dict[str, Any], work: dict[str, Any], lever: str, why: str
-) -> None:
-    found = levers(make([row(0, 100, "gemm", **work)], **fields), attribute([MATMUL], [None], [None]))
-    assert found[lever].seconds is None
-    assert found[lever].evidence == f"attributed 0% of matmul time; {why}"
+)
+def test_better_figures(make: Make, attribute: Attribute, reasons: dict[str, float], lever: str, why: str) -> None:
+    attribution = replace(attribute([MATMUL], [None], [None]), reasons=reasons)
+    found = levers(make([row(0, 100, "gemm")]), attribution)[lever.rstrip(".")]
+    assert (found.seconds, found.fraction) == (None, None)
+    assert found.evidence == f"attributed 0% of matmul time; {why} of it lacks this"
+
+
+def test_the_switch_that_returns_most_comes_first(make: Make, attribute: Attribute) -> None:
+    attribution = replace(attribute([MATMUL], [None], [None]), reasons={GRAPH: 30e-9, NO_SHAPES: 70e-9})
+    assert list(levers(make([row(0, 100, "gemm")]), attribution))[-2:] == [SHAPES.rstrip("."), EAGER.rstrip(".")]
+
+
+def test_nothing_to_switch_on_where_all_is_known(make: Make, attribute: Attribute) -> None:
+    found = levers(make([row(0, 100, "gemm")]), attribute([MATMUL], [1.0], ["bf16"]))
+    assert [each for each in found.values() if each.seconds is None] == []
 
 
 def test_the_most_comes_first_and_trifles_are_left_out(make: Make) -> None:

@@ -133,6 +133,41 @@ def test_a_product_that_crosses_a_border_has_its_flops_in_both_steps(
     assert [step.account.seconds(a.USEFUL) for step in found.steps] == pytest.approx([28e-9, 12e-9])
     assert [step.account.seconds(a.INEFFICIENCY) for step in found.steps] == pytest.approx([42e-9, 18e-9])
     assert found.attributed_fraction == 1.0
+    assert [step.flops for step in found.steps] == pytest.approx([0.7 * flops, 0.3 * flops])
+    assert [step.recompute_flops for step in found.steps] == [0.0, 0.0]
+    assert found.devices[0].flops == pytest.approx(flops)
+
+
+def test_flops_of_recomputation_stand_apart_and_unknown_ones_are_none(
+    make: Make, attribute: Callable[..., Attribution]
+) -> None:
+    work = [{"name": NAMES[0], "start_ns": 100 * k, "end_ns": 100 * k + 100} for k in range(3)]
+    known = attribute([0, 0, 0], [3e3, 5e3, None], ["bf16", "bf16", None], recompute=[1])
+    (device,) = explain_trace(make(work), lambda *_: known).devices
+    assert (device.flops, device.recompute_flops) == (3e3, 5e3)
+    (device,) = explain_trace(make(work), lambda *_: attribute([0, 0, 0], [None] * 3, [None] * 3)).devices
+    assert (device.flops, device.recompute_flops) == (None, None)
+    (device,) = explain_trace(make(work)).devices
+    assert (device.flops, device.recompute_flops) == (None, None)
+
+
+def test_peaks_and_rank_are_said(make: Make) -> None:
+    found = explain_trace(trace_of(make, [(0, 100, "add", 0, 0, 0)]))
+    assert found.devices[0].peaks_flop_per_s["bf16"] == 989.4e12
+    assert found.devices[0].memory_bytes_per_s == 3350e9
+    (rank,) = found.ranks
+    assert (rank.path, rank.rank, rank.devices, rank.idle_fraction) == ("t", None, 1, 0.0)
+    assert rank.seconds == pytest.approx(100e-9)
+
+
+def test_roofline_is_of_each_device(make: Make, attribute: Callable[..., Attribution]) -> None:
+    trace = trace_of(make, [(0, 100, "add", 0, 0, 0), (0, 50, "add", 1, 0, 1)])
+    found = explain_trace(trace, lambda *_: attribute([1, 1], [None, None], [None, None]))
+    assert [(row.device, row.count, row.seconds) for row in found.roofline] == [
+        (0, 1, pytest.approx(100e-9)),
+        (1, 1, pytest.approx(50e-9)),
+    ]
+    assert explain_trace(trace).roofline == ()
 
 
 def test_a_span_that_only_holds_others_is_no_work(make: Make) -> None:

@@ -7,6 +7,7 @@ from suanli.api.calibration import calibrate
 from suanli.api.catalogues import gpus, models
 from suanli.api.comparing import compare
 from suanli.api.counting import count
+from suanli.api.explaining import explain
 from suanli.api.measuring import mfu
 from suanli.api.planning import layout
 from suanli.api.reasons import why
@@ -17,6 +18,6 @@ from suanli.api.training import train
 from suanli.api.verifying import verify
 
 __all__ = [
-    "calibrate", "compare", "count", "goodput", "gpus", "infer", "layout", "mfu", "models", "scale", "train",
+    "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "mfu", "models", "scale", "train",
     "verify", "why",
 ]  # fmt: skip

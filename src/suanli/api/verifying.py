@@ -15,13 +15,15 @@ from suanli.readers.hf_types.mappings import TypeOfTask
 from suanli.readers.outside import MEASURED_SERVING, outside_data
 from suanli.readers.serving_points import read_serving_points
 from suanli.verify import verify as check
-from suanli.verify import verify_served
+from suanli.verify import verify_samples, verify_served
 
-MODELS, SERVING = "models", "serving"
+MODELS, SERVING, TRACES = "models", "serving", "traces"
 NO_POINTS = (
     f"no measured points were found ({MEASURED_SERVING}): the errors are those recorded when the presets were fitted; "
     "give --data DIR to compute them again"
 )
+LATER_TRACES = "figures of public traces, where their files are: suanli verify --only traces --data FOLDER"
+FOLDER = Path("traces", "files")
 LATER = "formula against trace for each model type of transformers: suanli verify --only models (minutes)"
 SMALL_ONLY = "a small odd config of each type; --all tries the default configs too (a quarter of an hour)"
 
@@ -36,9 +38,10 @@ def verify(
     `only` names sections, in one text with commas or as a list; `every` asks reports for all claims. With `models`
     named, every model type of transformers (or those of `types`) is counted by formula and by trace: small configs,
     and with `every` the default ones too; `progress` is told of each (done, of how many, which). With `serving` named,
-    measured points are read from the folder `data`, or where `readers.outside` finds one.
-    Raises UnknownNameError for a section nobody knows, InputError for what are no names, and for types where models are
-    not asked for.
+    measured points are read from the folder `data`, with `traces` the samples in it are explained: from `data`, else
+    from where `readers.outside` finds one.
+    Raises UnknownNameError for a section nobody knows, InputError for what are no names, for types where models are
+    not asked for, and for traces without their files.
     """
     names, wanted = _listed(only, "--only"), _listed(types, "--types")
     if wanted is not None and MODELS not in (names or ()):
@@ -46,17 +49,20 @@ def verify(
             Fault(code="no_such_option", message="types are checked with the models", where="--types",
                   got=", ".join(wanted), hint="Add --only models.")
         )  # fmt: skip
-    if data is not None and not {SERVING} & set(names or ()):
+    asked = set(names or ())
+    if data is not None and not {SERVING, TRACES} & asked:
         raise InputError(
-            Fault(code="no_such_option", message="measured points are of a section that needs them", where="--data",
-                  got=shown(str(data)), hint="Add --only serving.")
+            Fault(code="no_such_option", message="outside data are of a section that needs them", where="--data",
+                  got=shown(str(data)), hint="Add --only serving or --only traces.")
         )  # fmt: skip
-    measured = SERVING in (names or ())
-    found = check([name for name in names if name != SERVING] if measured and names is not None else names)
-    notes: tuple[str, ...] = (LATER,) if names is None else ()
-    if measured:
+    found = check([name for name in names if name != SERVING] if SERVING in asked and names is not None else names)
+    notes: tuple[str, ...] = (LATER, LATER_TRACES) if names is None else ()
+    if SERVING in asked:
         served, said = _served(data)
         found, notes = _together(found, served), (*notes, said)
+    if TRACES in asked:
+        folder = _samples(data)
+        found, notes = _together(found, verify_samples(folder, progress)), (*notes, f"traces: {folder}")
     if names is not None and MODELS in names:
         found, more = _with_coverage(found, every, wanted, processes, progress)
         notes = (*notes, *more)
@@ -82,6 +88,20 @@ def _served(data: str | Path | None) -> tuple[Verification, str]:
             )  # fmt: skip
         return verify_served(None), NO_POINTS
     return verify_served(read_serving_points(path)), f"measured points: {path}"
+
+
+def _samples(data: str | Path | None) -> Path:
+    """The folder that has `traces` in it. Raises InputError where there is none."""
+    folder = outside_data(data)
+    for place in () if folder is None else (folder, folder.parent):  # traces may lie beside the other data
+        if (place / FOLDER).is_dir():
+            return place
+    raise InputError(
+        Fault(code="no_data", message="the traces to check are not part of the project", where="--only traces",
+              got=None if folder is None else f"{folder}, without them",
+              expected="a folder with traces/INDEX.csv and the files it lists in traces/files",
+              hint="Name it with --data, or in the variable SUANLI_DATA.")
+    )  # fmt: skip
 
 
 def _together(first: Verification, second: Verification) -> Verification:

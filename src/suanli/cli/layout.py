@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from types import TracebackType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from suanli import api
 from suanli.cli.options import Dtype, Gpu, Json, Model, Output, Seq, Text, text_option
+from suanli.cli.progress import Bar
 from suanli.cli.run import never, run
 
 Gpus = Annotated[Text, text_option("--gpus", "GPUs of the run; several numbers are compared: 512,1024.", metavar="N")]
@@ -48,37 +46,6 @@ Emit = Annotated[
     Text,
     text_option("--emit", "The first layout as flags of megatron, torchtitan, deepspeed or nemo.", metavar="TOOL"),
 ]
-
-PATIENCE_S = 1.0  # shorter searches show no bar
-
-
-class Bar:
-    """A bar on the terminal for searches that take longer than a second; nothing where stderr is no terminal."""
-
-    def __init__(self) -> None:
-        self.started = time.monotonic()
-        self.shown: Any = None
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
-        if self.shown is not None:
-            self.shown[0].stop()
-
-    def __call__(self, part: float) -> None:
-        """Show the part of the search that is done."""
-        if not sys.stderr.isatty() or time.monotonic() - self.started < PATIENCE_S:
-            return
-        if self.shown is None:
-            from rich.console import Console  # noqa: PLC0415  only for a bar
-            from rich.progress import Progress  # noqa: PLC0415
-
-            bar = Progress(console=Console(stderr=True), transient=True)
-            bar.start()
-            self.shown = bar, bar.add_task("layouts", total=1.0)
-        bar, task = self.shown
-        bar.update(task, completed=part)
 
 
 def command(

@@ -10,7 +10,21 @@ from typing import Annotated, Any
 
 import typer
 
-from suanli.cli import calibrate, catalogues, compare, count, goodput, infer, layout, mfu, scale, train, verify, why
+from suanli.cli import (
+    calibrate,
+    catalogues,
+    compare,
+    count,
+    explain,
+    goodput,
+    infer,
+    layout,
+    mfu,
+    scale,
+    train,
+    verify,
+    why,
+)
 from suanli.cli.run import show_error
 from suanli.errors import Fault, InputError
 from suanli.version import VERSION
@@ -47,6 +61,7 @@ app.command("train")(train.command)
 app.command("scale")(scale.command)
 app.command("goodput")(goodput.command)
 app.command("infer")(infer.command)
+app.command("explain")(explain.command)
 app.command("gpus")(catalogues.gpus_command)
 app.command("models")(catalogues.models_command)
 app.command("why")(why.command)

@@ -11,7 +11,7 @@ from suanli.cli.options import Json, Output, Text, text_option
 from suanli.cli.progress import progress_bar
 from suanli.cli.run import run
 
-_SECTIONS = "articles, runs, models, predictions, scaling or serving. Default: all of them."
+_SECTIONS = "articles, runs, models, predictions, scaling, serving; or traces, which needs data. Default: all but that."
 Only = Annotated[Text, text_option("--only", _SECTIONS, metavar="SECTION")]
 Full = Annotated[
     bool,
@@ -28,25 +28,21 @@ Types = Annotated[
 
 Data = Annotated[
     Text,
-    text_option("--data", "With --only serving: folder of measured points. Default: SUANLI_DATA, ../shared/data.",
+    text_option("--data", "With --only serving or traces: their folder. Default: SUANLI_DATA or ../shared/data.",
                 metavar="DIR"),
 ]  # fmt: skip
 
 
 def command(
-    only: Only = None,
-    all_: Full = False,
-    types: Types = None,
-    data: Data = None,
-    json: Json = False,
+    only: Only = None, all_: Full = False, types: Types = None, data: Data = None, json: Json = False,
     output: Output = None,
-) -> None:
+) -> None:  # fmt: skip
     """Reproduce published numbers; print the agreement by source. Exit code 1 when a claim that should hold does not.
 
     Example: suanli verify --only runs
     """
-    with progress_bar("formula against trace") as progress:
+    with progress_bar("checking") as progress:
         run(
-            lambda: api.verify(only, every=all_, types=types, data=data, progress=progress),
-            as_json=json, output=output, failed=lambda result: not result.ok,
+            lambda: api.verify(only, every=all_, types=types, data=data, progress=progress), as_json=json,
+            output=output, failed=lambda result: not result.ok,
         )  # fmt: skip

@@ -18,14 +18,15 @@ from suanli.explain.graphs import replayed
 from suanli.explain.intervals import Array
 from suanli.explain.kernels import owned_s
 from suanli.explain.lanes import Lane
+from suanli.explain.share import cured_s
+from suanli.explain.short_names import short
 from suanli.explain.waves import lost_s
-from suanli.nouns.attribution import Attribution, WorkClass
+from suanli.nouns.attribution import Attribution
 from suanli.nouns.explained import Advice, Explained, KernelRow
 from suanli.nouns.trace import HostKind, Trace, WorkKind
 from suanli.units import GIGA, MICRO
 
 LEAST_FRACTION = 0.005  # of the account's time: what returns less is not said
-WELL_ATTRIBUTED = 0.9
 _ALLOCATES = re.compile(r"(?i)(Malloc|Free)")
 _NARROW, _WIDE = "bf16", ("fp32", "tf32", "fp64")
 
@@ -100,7 +101,7 @@ def _waiting(found: Explained, clues: Clues) -> Iterator[Advice]:
         if len(waited) and waited.max() > longest:
             longest = int(waited.max())
             name = clues.trace.names[int(clues.trace.work.name[lane.gaps.row[int(waited.argmax())]])]
-    evidence = f"the longest wait, {longest / (MICRO * GIGA):.1f} µs, is before {_short(name)}"
+    evidence = f"the longest wait, {longest / (MICRO * GIGA):.1f} µs, is before {short(name)}"
     lever = "let launched work start: events between streams, other ranks, order in the graph"
     yield from _lever(found, lever, _entry(found, idle.QUEUED), evidence)
 
@@ -148,7 +149,7 @@ def _top(found: Explained, kind: str) -> KernelRow | None:
 
 def _other_kernels(found: Explained, _: Clues) -> Iterator[Advice]:
     if (top := _top(found, "compute")) is not None:
-        evidence = f"most time: {_short(top.name)}, {top.count} runs, {_percent(top.owned_s, found.peak_s)} of the time"
+        evidence = f"most time: {short(top.name)}, {top.count} runs, {_percent(top.owned_s, found.peak_s)} of the time"
         lever = "fuse kernels that are not products: torch.compile, fused norms, losses and optimizers"
         yield from _lever(found, lever, _entry(found, a.OTHER), evidence)
 
@@ -158,7 +159,7 @@ def _products(found: Explained, _: Clues) -> Iterator[Advice]:
     if rows:
         top = max(rows, key=lambda row: row.owned_s * (1 - (row.peak_fraction or 0.0)))
         evidence = (
-            f"{_short(top.name)} reaches {top.peak_fraction or 0.0:.0%} of the {top.dtype} peak in {top.count} runs, "
+            f"{short(top.name)} reaches {top.peak_fraction or 0.0:.0%} of the {top.dtype} peak in {top.count} runs, "
             f"{_percent(top.owned_s, found.peak_s)} of the time"
         )
         yield from _lever(
@@ -192,23 +193,12 @@ def _recompute(found: Explained, clues: Clues) -> Iterator[Advice]:
         yield from _lever(found, "recompute less, where memory allows", clues.owned_s(rows), evidence)
 
 
-def _record(found: Explained, clues: Clues) -> Iterator[Advice]:
-    known = found.attributed_fraction
-    if known is None or known >= WELL_ATTRIBUTED or clues.attribution is None:
+def _record(found: Explained, _: Clues) -> Iterator[Advice]:
+    """What to switch on in the profiler: worth no time, but better figures."""
+    known, share = found.attributed_fraction, found.share
+    if known is None or share is None:
         return
-    graph = replayed(clues.trace) & (clues.work_class == WorkClass.MATMUL)
-    shapes = clues.trace.recorded.get("shapes")
-    if shapes is False or not any(detail.dims for detail in clues.trace.details):
-        lever = "profile with record_shapes=True"
-        why = "the file has no shapes"
-    elif graph.any():
-        lever = "profile once without graphs, or with the capture in the file"
-        why = f"{int(graph.sum())} products are replayed from graphs"
-    else:
-        lever = "profile from before the first launch, with record_shapes=True"
-        why = f"{int((clues.trace.work.launch < 0).sum())} pieces of work have no launch in the file"
-    yield Advice(lever=lever, seconds=None, fraction=None, evidence=f"attributed {known:.0%} of matmul time; {why}")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 60 else name[:59] + "…"
+    for advice in sorted(share.advice, key=lambda each: -cured_s(share, each)):
+        why = _percent(cured_s(share, advice), share.matmul_s)
+        evidence = f"attributed {known:.0%} of matmul time; {why} of it lacks this"
+        yield Advice(lever=advice.rstrip("."), seconds=None, fraction=None, evidence=evidence)

@@ -56,7 +56,7 @@ _ELEMENT_BYTES: Mapping[str, int] = {
 
 
 @dataclass(frozen=True)
-class _Call:
+class KnownCall:
     """What a row of work says of its call, ready to be grouped."""
 
     collective: str
@@ -114,7 +114,7 @@ def collectives(
     groups: dict[tuple[str, str | None, int | None], list[int]] = {}
     sizes: dict[int, int | None] = {}
     for place in np.flatnonzero(chosen):
-        call = _call(trace, int(pieces.row[place]))
+        call = call_of(trace, int(pieces.row[place]))
         groups.setdefault((call.collective, call.group, call.size), []).append(int(place))
         sizes[int(place)] = call.bytes
     made = [
@@ -125,19 +125,19 @@ def collectives(
     return tuple(sorted(made, key=lambda row: (-row.exposed_s, -row.total_s, row.collective, row.group or "")))
 
 
-def _call(trace: Trace, row: int) -> _Call:
+def call_of(trace: Trace, row: int) -> KnownCall:
     """What the file says, else what the name of the kernel says."""
     work = trace.work
     name = trace.names[int(work.name[row])]
     place = int(work.collective[row])
     if place < 0:
-        return _Call(collective_of(name), None, None, None)
+        return KnownCall(collective_of(name), None, None, None)
     call = trace.collectives[place]
     collective = collective_of(call.name or name)
     members = call.ranks or trace.groups.get(call.group or "")
     size = call.group_size if call.group_size is not None else len(members) if members else None
     group = f"{call.group} ({call.group_label})" if call.group and call.group_label else call.group or call.group_label
-    return _Call(collective, group, size, tensor_bytes(call, collective))
+    return KnownCall(collective, group, size, tensor_bytes(call, collective))
 
 
 def _row(

@@ -63,7 +63,16 @@ def _advice(why: tuple[tuple[str, float], ...], whole: float, fraction: float | 
     if fraction is None or fraction >= _ENOUGH:
         return ()
     heavy = [reason for reason, seconds in why if seconds >= _WORTH * whole]
-    return tuple(dict.fromkeys(advice for reason in heavy for start, advice in _ADVICE if reason.startswith(start)))
+    return tuple(dict.fromkeys(advice for reason in heavy for advice in _cures(reason)))
+
+
+def _cures(reason: str) -> list[str]:
+    return [advice for start, advice in _ADVICE if reason.startswith(start)]
+
+
+def cured_s(found: Share, advice: str) -> float:
+    """Seconds of products whose reason the advice is for."""
+    return sum(seconds for reason, seconds in found.reasons if advice in _cures(reason))
 
 
 def _message(fraction: float | None, why: tuple[tuple[str, float], ...]) -> str:

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from suanli.nouns.attribution import Attribution
-from suanli.nouns.ledger import Ledger
-from suanli.nouns.roofline import Share, UsefulCheck
+from suanli.nouns.roofline import UsefulCheck
 from suanli.units import format_flops, format_percent
 
 _TOLERANCE = 0.02  # of the model's FLOPs: attention's scores computed again, vectors that one side leaves out
 _ENOUGH = 0.98  # of the time of products: with less, a sum of kernels says nothing of the whole
 
 
-def check(ledger: Ledger, found: Attribution, attributed: Share, *, steps: int = 1, ranks: int = 1) -> UsefulCheck:
-    """The model's FLOPs of `steps` steps on one of `ranks` devices that share them, against the kernels of one device.
+def check(
+    step_flops: float,
+    done: float,
+    again: float,
+    fraction: float | None,
+    *,
+    steps: int = 1,
+    ranks: int = 1,
+    devices: int = 1,
+) -> UsefulCheck:
+    """The model's FLOPs of `steps` steps on `devices` of the `ranks` that share them, against the kernels of these.
 
-    The ledger is of one step's workload under its own convention; kernels are counted as executed, so that an
-    attention backward that computes its scores again exceeds the model by a fifth of itself.
+    `steps` counts a step on each device as one.
+    `step_flops` are the model's for one step under its own convention; `done` are those of the kernels of these steps
+    without recomputation, `again` those of recomputation, `fraction` the part of matmul time that is attributed.
+    Kernels are counted as executed, so that an attention backward that computes its scores again exceeds the model by a
+    fifth of itself.
     """
     assert steps > 0 and ranks > 0, "steps and ranks are counts"
-    useful = ledger.model_flops * steps / ranks
-    again = float(found.flops[found.recompute & found.flops_known].sum())
-    done = float(found.flops[found.flops_known].sum()) - again
+    useful = step_flops * steps / ranks
     ratio = done / useful if useful else None
-    agrees = _agrees(ratio, attributed.fraction)
+    agrees = _agrees(ratio, fraction)
     return UsefulCheck(
         useful_flops=useful, attributed_flops=done, recompute_flops=again, ratio=ratio, agrees=agrees,
-        message=_message(useful, done, ratio, agrees, attributed.fraction, steps, ranks),
+        message=_message(useful, done, ratio, agrees, fraction, _of(steps, ranks, devices)),
     )  # fmt: skip
 
 
@@ -39,13 +47,12 @@ def _agrees(ratio: float | None, fraction: float | None) -> bool | None:
 
 
 def _message(
-    useful: float, done: float, ratio: float | None, agrees: bool | None, fraction: float | None, steps: int, ranks: int
+    useful: float, done: float, ratio: float | None, agrees: bool | None, fraction: float | None, of: str
 ) -> str:
     if ratio is None or fraction is None:
         return "no FLOPs to compare: " + ("the model needs none" if ratio is None else "the trace has no products")
-    of = f"the model needs {format_flops(useful)} for {steps} step{'s' * (steps > 1)}"
-    of += f" on one of {ranks} devices" if ranks > 1 else ""
-    head = f"{of}, the kernels did {format_flops(done)} without recomputation ({format_percent(ratio, 1)})"
+    did = f"the kernels did {format_flops(done)} without recomputation ({format_percent(ratio, 1)})"
+    head = f"the model needs {format_flops(useful)} {of}, {did}"
     if agrees:
         return f"{head}: they agree"
     if agrees is None:
@@ -53,3 +60,11 @@ def _message(
     if ratio > 1:
         return f"{head}: more than the model needs. Check --seq, --batch and the steps, or look for work done twice"
     return f"{head}: less than the model needs. Check --seq, --batch and how many devices share a step"
+
+
+def _of(steps: int, ranks: int, devices: int) -> str:
+    each = -(-steps // devices)
+    of = f"for {each} step{'s' * (each > 1)}"
+    if ranks == 1:
+        return of
+    return f"{of} on {'one' if devices == 1 else devices} of {ranks} devices"

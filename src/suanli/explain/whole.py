@@ -19,12 +19,15 @@ from suanli.explain.idle import waits
 from suanli.explain.intervals import Array
 from suanli.explain.kernels import kernels
 from suanli.explain.lanes import Lane, lane_of, launched_before_the_last
+from suanli.explain.roofline import roofline
+from suanli.explain.share import share
 from suanli.explain.steps import Marks, find_steps
-from suanli.explain.sweep import owned_ns
+from suanli.explain.sweep import Pieces, owned_ns
 from suanli.explain.usage import seconds, usages
 from suanli.nouns.attribution import Attribution, WorkClass
-from suanli.nouns.explained import DeviceAccount, Explained, Step, Usage
+from suanli.nouns.explained import DeviceAccount, Explained, Step, TraceRank, Usage
 from suanli.nouns.hardware import Device
+from suanli.nouns.roofline import KernelGroup
 from suanli.nouns.trace import Trace, TraceDevice, WorkKind
 from suanli.units import MILLI
 
@@ -93,8 +96,9 @@ def _explained(ready: _Ready, lanes: list[Lane], facts: dict[int, DeviceFacts]) 
         whole_steps=tuple(usage for lane in lanes for usage in _whole_steps(ready, lane)),
         kernels=tuple(row for lane in lanes for row in kernels(
             trace, ready.work_class, lane.pieces, ideals[lane.device], ready.attribution,
-            facts[lane.device].peaks_flop_per_s, lane.device,
+            facts[lane.device].peaks_flop_per_s, lane.device, facts[lane.device].memory_bytes_per_s,
         )),
+        roofline=tuple(row for lane in lanes for row in _roofline(ready, lane, facts[lane.device])),
         collectives=tuple(
             row for lane in lanes for row in collectives(
                 trace, ready.work_class, lane.pieces, lane.device, facts[lane.device].link_bytes_per_s
@@ -104,9 +108,48 @@ def _explained(ready: _Ready, lanes: list[Lane], facts: dict[int, DeviceFacts]) 
         advice=(),
         warnings=warnings_of(trace, ready.clipped, sum(each.faster for each in ideals.values())),
         reasons={} if matmul_s else {"attributed_fraction": "the trace has no matmul time"},
+        share=None if ready.attribution is None else share(trace, ready.attribution),
+        ranks=(_rank(trace, devices),),
     )  # fmt: skip
+    # the levers come last: they look at the answer
     clues = Clues(trace, ready.work_class, ready.attribution, lanes, ideals, facts)
     return replace(found, advice=advise(found, clues))
+
+
+def _rank(trace: Trace, devices: tuple[DeviceAccount, ...]) -> TraceRank:
+    whole = sum(each.account.peak_s for each in devices)
+    idle = sum(each.account.idle_s for each in devices)
+    return TraceRank(
+        rank=trace.rank, path=trace.path, world_size=trace.world_size, devices=len(devices), seconds=whole,
+        idle_fraction=idle / whole if whole else None,
+    )  # fmt: skip
+
+
+def _roofline(ready: _Ready, lane: Lane, facts: DeviceFacts) -> tuple[KernelGroup, ...]:
+    if ready.attribution is None:
+        return ()
+    return roofline(
+        ready.trace, ready.attribution, peaks_flop_per_s=facts.peaks_flop_per_s,
+        memory_bytes_per_s=facts.memory_bytes_per_s, rows=lane.pieces.row, device=lane.device,
+    )  # fmt: skip
+
+
+def _flops(ready: _Ready, pieces: Pieces, periods: int) -> tuple[list[float | None], list[float | None]]:
+    """FLOPs of the products of each period without recomputation, and of recomputation; None where none is known.
+
+    A row that crosses a border has in each period the part of its FLOPs that it has of its time.
+    """
+    found = ready.attribution
+    if found is None:
+        return [None] * periods, [None] * periods
+    work, rows = ready.trace.work, pieces.row
+    portion = (pieces.end - pieces.start) / np.maximum(work.end_ns - work.start_ns, 1)[rows]
+    known, again = found.flops_known[rows], found.recompute[rows]
+    flops = found.flops[rows] * portion * known
+    some = pieces.total(known.astype(np.int64), periods) > 0
+    parts = (pieces.total(flops * chosen, periods) for chosen in (~again, again))
+    first, second = ([float(n) if k else None for n, k in zip(part, some, strict=True)] for part in parts)
+    return first, second
 
 
 def _ideal(ready: _Ready, facts: DeviceFacts) -> Ideal:
@@ -119,6 +162,7 @@ def _device(ready: _Ready, lane: Lane, ideal: Ideal, facts: DeviceFacts) -> Devi
     entries = {name: each[0] for name, each in entries_s(lane.pieces, ideal, length, 1).items()} | lane.idle_s()
     matmul_s, attributed_s = _attributed(ready, lane)
     reasons = {} if facts.device else {"catalogue": facts.reason or "the peak is the one the file states"}
+    (flops,), (again,) = _flops(ready, lane.pieces, 1)
     if not matmul_s:
         reasons["attributed_fraction"] = "no matmul time"
     return DeviceAccount(
@@ -134,6 +178,10 @@ def _device(ready: _Ready, lane: Lane, ideal: Ideal, facts: DeviceFacts) -> Devi
         attributed_fraction=attributed_s / matmul_s if matmul_s else None,
         work=len(rows),
         unlinked=int((work.launch[rows] < 0).sum()),
+        flops=flops,
+        recompute_flops=again,
+        peaks_flop_per_s=dict(facts.peaks_flop_per_s),
+        memory_bytes_per_s=facts.memory_bytes_per_s,
         reasons=reasons,
     )
 
@@ -168,6 +216,7 @@ def _steps(ready: _Ready, lane: Lane, ideal: Ideal) -> list[Step]:
     entries = entries_s(lane.parts, ideal, work.end_ns - work.start_ns, count) | lane.step_idle_s()
     lengths = lane.lengths_ns
     used = _usages(ready, lane, lengths, steps=True)
+    flops, again = _flops(ready, lane.parts, count)
     return [
         Step(
             name=ready.marks.names[int(lane.steps[k])],
@@ -180,6 +229,8 @@ def _steps(ready: _Ready, lane: Lane, ideal: Ideal) -> list[Step]:
                 {e: each[k] for e, each in entries.items()}, seconds(int(lengths[k])), _reasons(ready, ideal)
             ),
             usage=used[k],
+            flops=flops[k],
+            recompute_flops=again[k],
         )
         for k in range(count)
     ]

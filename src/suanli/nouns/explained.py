@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from suanli.nouns.roofline import KernelGroup, Share, UsefulCheck
 from suanli.nouns.trace import TraceFault
 
 
@@ -77,6 +78,14 @@ class DeviceAccount:
     attributed_fraction: float | None = _doc("fraction", "of matmul time; None: no matmul time")
     work: int = _doc("", "kernels, copies and sets")
     unlinked: int = _doc("", "of these, without a launch in the file; their time counts all the same")
+    flops: float | None = _doc(
+        "FLOPs", "of its products, recomputation left out; None: none is attributed", default=None
+    )
+    recompute_flops: float | None = _doc(
+        "FLOPs", "of forward work done once more; None: none is attributed", default=None
+    )
+    peaks_flop_per_s: Mapping[str, float] = _doc("FLOP/s", "dense, by dtype, of one device", default_factory=dict)
+    memory_bytes_per_s: float | None = _doc("B/s", "peak rate of its memory; None: not known", default=None)
     reasons: Mapping[str, str] = _doc("", "why a figure is None", default_factory=dict)
 
 
@@ -92,6 +101,10 @@ class Step:
     work: int = _doc("", "kernels, copies and sets launched in it")
     account: Account = _doc("s", "one owner an instant")
     usage: Usage = _doc("s", "unions of what runs in its time")
+    flops: float | None = _doc(
+        "FLOPs", "of products in its time, recomputation left out; None: none known", default=None
+    )
+    recompute_flops: float | None = _doc("FLOPs", "of forward work done once more; None: none known", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +145,8 @@ class KernelRow:
     flops: float | None = _doc("FLOPs", "of the runs that are attributed; None: of none")
     achieved_flop_per_s: float | None = _doc("FLOP/s", "flops over the time of these runs")
     peak_fraction: float | None = _doc("fraction", "of the dense peak of their dtype; None: not known")
+    roof_fraction: float | None = _doc("fraction", "of what the device allows at its FLOPs a byte; None: not known")
+    bound: str | None = _doc("", "compute or memory: which roof is the lower; None: not known")
     bytes: float | None = _doc("B", "least moved by the runs where it is known; None: of none")
     achieved_bytes_per_s: float | None = _doc("B/s", "bytes over the time of these runs")
     dtype: str | None = _doc("", "of the inputs of a product; None: not known, or several")
@@ -161,6 +176,41 @@ class Advice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TraceRank:
+    """One file of a run."""
+
+    rank: int | None = _doc("", "None: not said")
+    path: str = _doc("", "as given")
+    world_size: int | None = _doc("ranks", "of the run; None: not said")
+    devices: int = _doc("", "in the file")
+    seconds: float = _doc("s", "windows of its devices")
+    idle_fraction: float | None = _doc("fraction", "of these; None: no device work")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelUse:
+    """What a model needs for the steps of a trace, and how well they used the device."""
+
+    model: str = _doc("", "as given")
+    phase: str = _doc("", "train where the trace has a backward pass, else forward")
+    seq: int = _doc("tokens", "positions of a sequence")
+    batch: int = _doc("sequences", "of one step, on all the devices that share it")
+    gpus: int = _doc("GPUs", "that share it")
+    convention: str = _doc("", "of the FLOPs")
+    step_flops: float = _doc("FLOPs", "of one step, all devices together")
+    steps: int = _doc("", "counted, one on each device")
+    basis: str = _doc("", "what was taken as a step")
+    step_s: float = _doc("s", "the mean of them")
+    check: UsefulCheck = _doc("", "the model's FLOPs against those of the kernels")
+    dtype: str | None = _doc("", "whose peak MFU stands against: that of most FLOPs; None with a reason")
+    peak_flop_per_s: float | None = _doc("FLOP/s", "dense, of one device; None with a reason")
+    mfu: float | None = _doc("fraction", "by the model's FLOPs; None with a reason")
+    mfu_attributed: float | None = _doc("fraction", "by the kernels' FLOPs, recomputation left out; None with a reason")
+    hfu_attributed: float | None = _doc("fraction", "the same with recomputation; None with a reason")
+    reasons: Mapping[str, str] = _doc("", "why a figure is None", default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Explained:
     """Where the time of one trace went."""
 
@@ -178,10 +228,18 @@ class Explained:
     )
     kernels: tuple[KernelRow, ...] = _doc("", "kernels by time owned")
     collectives: tuple[CollectiveRow, ...] = _doc("", "communication by collective and group")
+    roofline: tuple[KernelGroup, ...] = _doc("", "work by kernel, operator and shapes under the roof", default=())
     graphs: tuple[GraphReplay, ...] = _doc("", "graph replays")
     advice: tuple[Advice, ...] = _doc("", "levers by what they could return at most")
     warnings: tuple[TraceFault, ...] = _doc("", "what is wrong with the file, or missing")
     reasons: Mapping[str, str] = _doc("", "why a figure is None", default_factory=dict)
+    share: Share | None = _doc(
+        "", "why matmul time has no FLOPs, and what to switch on; None: not attributed", default=None
+    )
+    ranks: tuple[TraceRank, ...] = _doc("", "the rank of each file", default=())
+    model: ModelUse | None = _doc("", "what the model needs against the trace; None: no model given", default=None)
+    against: TraceDifference | None = _doc("", "less what a layout predicts; None: none given", default=None)
+    compared: TraceDifference | None = _doc("", "less another trace; None: none given", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)

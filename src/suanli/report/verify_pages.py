@@ -17,12 +17,13 @@ from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN
 from suanli.report.coverage_pages import coverage_blocks
 from suanli.report.document import Block, Document, Lines, Table
-from suanli.units import format_exact, format_percent
+from suanli.units import MICRO, format_exact, format_percent
 
 WORST_SHOWN = 12
 FOLDS_SHOWN = 12
-PREDICTIONS, SCALING, SERVING = "predictions", "scaling", "serving"
+PREDICTIONS, SCALING, SERVING, TRACES = "predictions", "scaling", "serving", "traces"
 VALUES = "check values of serving"
+COUNTED = ("samples read or refused", "accounts close")
 _SILENT = (HOLDS, REPRODUCED)  # what needs no line of its own
 
 
@@ -187,6 +188,8 @@ def _section(section: str, claims: list[ClaimResult], every: bool) -> list[Block
     if section == PREDICTIONS:
         chosen = claims if every else sorted(claims, key=lambda claim: -_relative(claim))[:WORST_SHOWN]
         return [_claims("Step times" if every else "Step times furthest from what was measured, held out", chosen)]
+    if section == TRACES:
+        return _traces(claims, every)
     failed = [claim for claim in claims if claim.status == FAILS]
     if section == "runs":
         odd = [claim for claim in claims if claim.status in (DIFFERS, FLAGGED) and claim.error is not None]
@@ -223,6 +226,53 @@ def _claims(title: str, claims: list[ClaimResult]) -> Table:
     )
     columns = ("source", "statement", "printed", "right", "ours", "status")
     return Table(title, columns, rows, (False, False, True, True, True, False))
+
+
+def _traces(claims: list[ClaimResult], every: bool) -> list[Block]:
+    """Every figure beside the right one with its error; what is only counted as its count, with what was refused."""
+    blocks: list[Block] = []
+    for source in dict.fromkeys(claim.source for claim in claims):
+        own = [claim for claim in claims if claim.source == source]
+        if source in COUNTED and not every:
+            blocks.append(_counted(source, own))
+            continue
+        blocks.append(_figures(source, own))
+        why = dict.fromkeys(claim.why for claim in own if claim.status == DIFFERS)
+        blocks.append(Lines("", tuple(f"where it differs: {each}" for each in why)))
+    return blocks
+
+
+def _counted(source: str, own: list[ClaimResult]) -> Lines:
+    said = [claim for claim in own if claim.failed or (claim.unit == "files" and not claim.expected)]
+    lines = tuple(f"{claim.statement}: {claim.why or shown(claim.got or 0)}" for claim in said)
+    right = sum(not claim.failed for claim in own)
+    worst = max((abs(claim.error or 0.0) for claim in own), default=0.0)
+    most = "" if own[0].unit == "files" else f", at most {worst:.2g} of the whole off"
+    return Lines("Traces", (f"{source}: {right} of {len(own)}{most}", *lines))
+
+
+def _figures(source: str, own: list[ClaimResult]) -> Table:
+    rows = tuple(
+        (
+            claim.statement,
+            NOT_GIVEN if claim.expected is None else figure(claim.expected, claim.unit),
+            NOT_GIVEN if claim.got is None else figure(claim.got, claim.unit),
+            NOT_GIVEN if claim.error is None else figure(claim.error, claim.unit, signed=True),
+            claim.status,
+            "" if claim.status == DIFFERS else claim.why,
+        )
+        for claim in own
+    )
+    columns = ("figure", "right", "ours", "error", "status", "elsewhere")
+    return Table(f"Traces: {source}", columns, rows, (False, True, True, True, False, False))
+
+
+def figure(value: float, unit: str, *, signed: bool = False) -> str:
+    """A time in µs with all its digits, a part in percent, a count."""
+    sign = "+" if signed and value > 0 else ""
+    if unit == "s":
+        return f"{sign}{value / MICRO:,.3f} µs"
+    return f"{sign}{value * 100:.3f} %" if unit == "fraction" else f"{sign}{shown(value)}"
 
 
 def _relative(claim: ClaimResult) -> float:

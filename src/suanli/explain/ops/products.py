@@ -16,7 +16,7 @@ def product(call: Call, left: int, right: int, *, transposed: bool = False, inne
     a, b = call.shape(left), call.shape(right)
     if a is None or b is None:
         return unknown(NO_SHAPES)
-    outer = _outer(a, b, transposed)
+    outer = outer_sizes(a, b, transposed)
     if outer is None:
         return misfit(call)
     operands = (call.type(left), call.type(right))
@@ -25,7 +25,7 @@ def product(call: Call, left: int, right: int, *, transposed: bool = False, inne
     return Cost(form(outer[0], a[-1] * packed, outer[1]), form.__name__, operands)
 
 
-def _outer(a: Shape, b: Shape, transposed: bool) -> Shape | None:
+def outer_sizes(a: Shape, b: Shape, transposed: bool) -> Shape | None:
     """Rows in all (batch and m), and columns n; None where the inner sizes differ."""
     inner, columns = _sides(b, transposed)
     if inner != a[-1]:

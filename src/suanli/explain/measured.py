@@ -1,0 +1,103 @@
+"""Kernels that a trace measured, for fitting curves: products of two matrices, and collectives.
+
+A product is a call of an operator that is one product: its time is that of its MATMUL kernels, the parts and the end of
+a split one included, a fill or copy beside it not. Of equal calls the median counts. A collective is a kernel with its
+size and group in the file; of equal ones the shortest counts, for the time of a kernel holds its waiting for peers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+
+from suanli.explain.communication import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER, call_of
+from suanli.explain.device import facts_of
+from suanli.explain.graphs import replayed
+from suanli.explain.intervals import Array
+from suanli.explain.ops.call import Call
+from suanli.explain.ops.sizes import product_sizes
+from suanli.nouns.attribution import Attribution, WorkClass
+from suanli.nouns.hardware import Device
+from suanli.nouns.trace import OpDetail, Trace
+from suanli.nouns.trace_times import MeasuredCollective, MeasuredKernels, MeasuredProduct
+from suanli.units import NANO
+
+KINDS = {
+    ALL_REDUCE: "all_reduce", ALL_GATHER: "all_gather", REDUCE_SCATTER: "reduce_scatter", ALL_TO_ALL: "all_to_all",
+}  # fmt: skip
+NOT_PLAIN = "products that are not one of two matrices (attention, convolutions, batches)"
+NO_DTYPE = "products whose dtype is not known"
+REPLAYED = "kernels that a graph replayed"
+NOT_KNOWN = "products without an operator that is known"
+OTHER_KIND = "communication that is no all-reduce, all-gather, reduce-scatter or all-to-all"
+NO_SIZE = "collectives whose size or group is not in the file"
+
+
+def measured_kernels(trace: Trace, found: Attribution, gpu: Device | None = None) -> MeasuredKernels:
+    """What the trace measured. `gpu` stands above the names in the file, as in `explain_trace`."""
+    names = _names(trace, gpu)
+    left: dict[str, int] = defaultdict(int)
+    products = _products(trace, found, names, left)
+    collectives = _collectives(trace, found, names, left)
+    said = {why: count for why, count in left.items() if count}
+    return MeasuredKernels(products=products, collectives=collectives, left_out=said)
+
+
+def _names(trace: Trace, gpu: Device | None) -> Mapping[int, str]:
+    named = {}
+    for each in trace.devices:
+        known = facts_of(each, gpu).device
+        named[each.id] = known.short_id if known is not None else each.name or f"device {each.id}"
+    return named
+
+
+def _products(
+    trace: Trace, found: Attribution, names: Mapping[int, str], left: dict[str, int]
+) -> tuple[MeasuredProduct, ...]:
+    lasted = (trace.work.end_ns - trace.work.start_ns).astype(np.float64)
+    matmul = found.work_class == WorkClass.MATMUL
+    left[NOT_KNOWN] += int((matmul & (found.op < 0)).sum())
+    again = replayed(trace)  # one operator for many replays: no time of one call can be told
+    left[REPLAYED] += int((matmul & again & (found.op >= 0)).sum())
+    rows = np.flatnonzero(matmul & (found.op >= 0) & ~again)
+    calls, first, group = np.unique(found.op[rows], return_index=True, return_inverse=True)
+    times = np.bincount(group, weights=lasted[rows], minlength=len(calls))
+    alike: dict[tuple[str, str, tuple[int, ...]], list[float]] = defaultdict(list)
+    for op, row, time in zip(calls.tolist(), rows[first].tolist(), times.tolist(), strict=True):
+        sizes, dtype = product_sizes(_call(trace, op)), int(found.dtype[row])
+        if sizes is None or dtype < 0:
+            left[NOT_PLAIN if sizes is None else NO_DTYPE] += 1
+            continue
+        gpu = names.get(int(trace.work.device[row]), f"device {int(trace.work.device[row])}")
+        alike[gpu, found.dtypes[dtype], sizes].append(time)
+    made = [
+        MeasuredProduct(gpu=gpu, dtype=dtype, m=m, n=n, k=k, seconds=float(np.median(each)) * NANO, runs=len(each))
+        for (gpu, dtype, (m, n, k)), each in alike.items()
+    ]
+    return tuple(sorted(made, key=lambda row: (-row.seconds * row.runs, row.m, row.n, row.k)))
+
+
+def _call(trace: Trace, op: int) -> Call:
+    detail = int(trace.host.detail[op])
+    return Call(trace.names[int(trace.host.name[op])], trace.details[detail] if detail >= 0 else OpDetail())
+
+
+def _collectives(
+    trace: Trace, found: Attribution, names: Mapping[int, str], left: dict[str, int]
+) -> tuple[MeasuredCollective, ...]:
+    rows: Array = np.flatnonzero(found.work_class == WorkClass.COMMUNICATION)
+    alike: dict[tuple[str, str, int, int], list[float]] = defaultdict(list)
+    for row in rows.tolist():
+        call = call_of(trace, row)
+        kind = KINDS.get(call.collective)
+        if kind is None or not call.size or call.bytes is None:
+            left[OTHER_KIND if kind is None else NO_SIZE] += 1
+            continue
+        gpu = names.get(int(trace.work.device[row]), f"device {int(trace.work.device[row])}")
+        alike[gpu, kind, call.size, call.bytes].append(float(trace.work.end_ns[row] - trace.work.start_ns[row]))
+    return tuple(
+        MeasuredCollective(gpu=gpu, kind=kind, ranks=ranks, bytes=size, seconds=min(each) * NANO, runs=len(each))
+        for (gpu, kind, ranks, size), each in sorted(alike.items())
+    )

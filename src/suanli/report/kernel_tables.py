@@ -1,0 +1,57 @@
+"""Kernels that a trace measured, as a CSV in the columns that curves are fitted from (`scripts/fit_curves.py`)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from suanli.errors import Fault, InputError, shown
+from suanli.nouns.result import Result
+from suanli.nouns.trace_times import MeasuredKernels
+from suanli.report.files import write_text
+from suanli.units import MILLI
+
+COLUMNS = (
+    "table", "gpu", "gemm_dtype", "m", "n", "k", "op_name", "nccl_dtype", "num_gpus", "message_size", "milliseconds",
+    "runs",
+)  # fmt: skip
+# The names that measured tables have for what the catalogue calls bf16 …; others stay.
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "tf32"}
+_OPS = {"all_to_all": "alltoall"}
+BYTES = "int8"  # sizes are in bytes, so that an element is one
+
+
+def kernels_csv(measured: MeasuredKernels) -> str:
+    """A row a product (table gemm) or collective (table nccl); cells of the other table stay empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in measured.products:
+        dtype = _DTYPES.get(row.dtype, row.dtype)
+        writer.writerow(
+            ("gemm", row.gpu, dtype, row.m, row.n, row.k, "", "", "", "", repr(row.seconds / MILLI), row.runs)
+        )
+    for call in measured.collectives:
+        kind = _OPS.get(call.kind, call.kind)
+        writer.writerow(
+            ("nccl", call.gpu, "", "", "", "", kind, BYTES, call.ranks, call.bytes, repr(call.seconds / MILLI),
+             call.runs)
+        )  # fmt: skip
+    return out.getvalue()
+
+
+def write_kernels(result: Result, path: Path) -> None:
+    """Write the kernels behind an answer of `explain`. Raises InputError where it has none, or for another suffix."""
+    if path.suffix.lower() != ".csv":
+        raise InputError(
+            Fault(code="unknown_format", message="kernels are written as CSV", where="--kernels-csv",
+                  got=shown(path.name), expected="a file ending in .csv")
+        )  # fmt: skip
+    measured = result.asked.get("measured")
+    if measured is None:
+        raise InputError(
+            Fault(code="one_file_only", message="kernels are measured from one file", where="--kernels-csv",
+                  got="many ranks", hint="Explain the file of one rank by itself.")
+        )  # fmt: skip
+    write_text(path, kernels_csv(measured()))
