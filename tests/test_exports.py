@@ -8,7 +8,9 @@ from pathlib import Path
 
 import suanli
 
-VERBS = {"compare", "count", "goodput", "gpus", "layout", "mfu", "models", "scale", "train", "verify", "why"}
+VERBS = {
+    "compare", "count", "goodput", "gpus", "layout", "mfu", "models", "scale", "summarise", "train", "verify", "why",
+}  # fmt: skip
 
 
 def test_public_names() -> None:
