@@ -25,11 +25,11 @@ Workers = Annotated[Text, text_option("--workers", "Processes of the engine loca
 
 def command(
     traces: Traces,
-    output: Target = None,
     gpu: Gpu = None,
     engine: Engine = "local",
     workers: Workers = None,
     json: Json = False,
+    output: Target = None,
 ) -> None:
     """Boil a trace down to its account and its device work, for `suanli explain` over many ranks.
 

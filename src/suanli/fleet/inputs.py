@@ -32,7 +32,7 @@ class Inputs:
 def natural(text: str) -> tuple[object, ...]:
     """A key that sorts rank2 before rank10."""
     parts = _DIGITS.split(text)
-    return tuple((0, int(part), part) if place % 2 else (1, part.lower(), part) for place, part in enumerate(parts))
+    return tuple((0, int(part)) if place % 2 else (1, part.lower()) for place, part in enumerate(parts)), text
 
 
 def find_inputs(paths: Iterable[str | os.PathLike[str]], *, summaries: bool = True) -> Inputs:

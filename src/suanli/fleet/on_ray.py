@@ -72,10 +72,21 @@ def _tasks(ray: Any, jobs: Sequence[Job], known: frozenset[str], work: Work) -> 
         while waiting and len(running) < ahead:
             job = waiting.pop()
             running[task.remote(job, seen)] = job
-        ready, _ = ray.wait(list(running), num_returns=1)
+        try:
+            ready, _ = ray.wait(list(running), num_returns=1)
+        except Exception as problem:
+            raise _lost(problem) from problem
         for reference in ready:
             job = running.pop(reference)
             yield _result(ray, reference, job)
+
+
+def _lost(problem: Exception) -> InputError:
+    """The connection itself broke: nothing more can come of it."""
+    return InputError(
+        Fault(code="cluster_lost", message="the Ray cluster was lost on the way", where="--engine",
+              got=type(problem).__name__, hint="Start again with the same --cache: what was done is kept there.")
+    )  # fmt: skip
 
 
 def _result(ray: Any, reference: Any, job: Job) -> Done:

@@ -43,6 +43,7 @@ class RankRow:
     attributed_fraction: float | None = _doc("fraction", "of its matmul time; None: no matmul time")
     account: tuple[AccountEntry, ...] = _doc("s", "of its window")
     step_times_s: tuple[float | None, ...] = _doc("s", "each step of `step_names`; None: it has none of that name")
+    step_computes_s: tuple[float | None, ...] = _doc("s", "of each of them, kernels that do not communicate")
 
 
 @dataclass(frozen=True, kw_only=True)

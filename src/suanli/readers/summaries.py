@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from suanli.errors import Fault, MissingExtraError, UnreadableFileError
-from suanli.nouns.summary import COLUMNS, SCHEMA, WORD, WORDS, RankAbout, RankSummary
+from suanli.nouns.summary import COLUMNS, SCHEMA, WORD, RankAbout, RankSummary
 
 MAGIC = b"PAR1"
 KEY = b"suanli"
@@ -86,9 +86,14 @@ def read_summary(path: str | os.PathLike[str], columns: Collection[str] = tuple(
 
 def _opened(path: str | os.PathLike[str]) -> Any:
     try:
-        return parquet().ParquetFile(path, read_dictionary=list(WORDS))
+        return parquet().ParquetFile(path)
     except OSError as problem:
-        _refuse(path, "unreadable", "the summary cannot be read", got=problem.strerror or _short(problem))
+        _refuse(
+            path,
+            "unreadable",
+            "the summary cannot be read",
+            got=os.strerror(problem.errno) if problem.errno else _short(problem),
+        )
     except ValueError as problem:  # pyarrow.ArrowInvalid is one
         _refuse(path, "no_summary", "not a Parquet file", got=_short(problem))
 

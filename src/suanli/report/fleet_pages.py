@@ -15,6 +15,7 @@ from suanli.report.heat import heat_rows
 from suanli.units import format_bytes, format_bytes_per_s, format_percent, format_seconds
 
 MOST_RANKS, MOST_COLLECTIVES, MOST_WAITS, MOST_STRAGGLERS, MOST_EXPERTS = 32, 20, 12, 20, 12
+MOST_CLOCKS = 16
 NAME_WIDTH = 44
 
 
@@ -56,11 +57,13 @@ def fleet_document(result: Result) -> Document:
             _heat(found),
             _ranks(found),
             _collectives(found),
+            _transfers(found),
             _unmatched(found),
             _waits(found),
             _stragglers(found),
             _stages(found),
             _experts(found),
+            _clocks(found),
             Lines("Warnings", tuple(each.message for each in found.warnings)),
             Lines("Not given", tuple(f"{name}: {why}" for name, why in found.reasons.items())),
             *closing(result),
@@ -87,14 +90,14 @@ def _account(found: FleetReport) -> Facts:
 
 
 def _heat(found: FleetReport) -> Table:
-    """Steps by rank where there are steps, else the account's entries."""
+    """Compute of steps where there are steps (all take as long as the slowest rank's); else the account's entries."""
     if found.step_names:
-        columns, values = found.step_names, [row.step_times_s for row in found.ranks]
-        title = "Ranks by steps: ░ shorter or as long as the median of the step … █ half as long again, · none"
+        columns, values = found.step_names, [row.step_computes_s for row in found.ranks]
+        title = "Compute, ranks by steps: ░ the median of the step or less … █ half as much again, · none"
     else:
         columns = tuple(each.entry for each in found.account)
         values = [_shares(row, columns) for row in found.ranks]
-        title = "Ranks by entries: ░ less or as much as the median of the entry … █ half as much again, · none"
+        title = "Ranks by entries: ░ the median of the entry or less … █ half as much again, · none"
     header, rows = heat_rows(_labels(found.ranks), columns, values)
     return Table(title, header, rows, (False,) * len(header))
 
@@ -117,36 +120,57 @@ def _ranks(found: FleetReport) -> Table:
     more = "" if len(shown) == len(found.ranks) else f": the {MOST_RANKS} that others waited for longest"
     rows = tuple(
         (
-            label, row.host or "", format_seconds(row.step_s), format_seconds(row.compute_s),
+            label, format_seconds(row.step_s), format_seconds(row.compute_s),
             format_seconds(row.exposed_communication_s), format_seconds(row.idle_s), format_seconds(row.waiting_s),
-            format_seconds(row.waited_for_s), f"{row.last} of {row.matched}", _clock(row),
+            format_seconds(row.waited_for_s), f"{row.last}/{row.matched}",
         )
         for label, row in zip(_labels(shown), shown, strict=True)
     )  # fmt: skip
-    columns = ("rank", "host", "step", "compute", "exposed comm.", "idle", "waits", "waited for", "last", "clock")
-    return Table(f"Ranks{more}", columns, rows, (True, False, *(True,) * 8))
+    columns = ("rank", "step", "compute", "exposed", "idle", "waits", "waited for", "last")
+    return Table(f"Ranks{more}", columns, rows, (True,) * len(columns))
 
 
-def _clock(row: RankRow) -> str:
-    if row.clock_offset_s is None or row.clock_residual_s is None:
-        return NOT_GIVEN
-    sign = "−" if row.clock_offset_s < 0 else "+"
-    return f"{sign}{format_seconds(abs(row.clock_offset_s))} ± {format_seconds(row.clock_residual_s)}"
+def _clocks(found: FleetReport) -> Table:
+    """Clocks that are furthest off; none where no two ranks could be aligned."""
+    pairs = [pair for pair in zip(_labels(found.ranks), found.ranks, strict=True) if pair[1].clock is not None]
+    pairs.sort(key=lambda pair: (-abs(pair[1].clock_offset_s or 0), pair[1].rank, pair[1].device))
+    rows = tuple(
+        (label, row.host or NOT_GIVEN, exact(row.clock or 0), _signed(row.clock_offset_s or 0.0),
+         format_seconds(row.clock_residual_s or 0.0))
+        for label, row in pairs[:MOST_CLOCKS]
+    )  # fmt: skip
+    columns = ("rank", "host", "set", "ahead of the first", "uncertain by")
+    return Table("Clocks, the furthest first", columns, rows, (True, False, True, True, True))
+
+
+def _signed(value: float) -> str:
+    return f"{'−' if value < 0 else '+'}{format_seconds(abs(value))}"
 
 
 def _collectives(found: FleetReport) -> Table:
     rows = tuple(
         (
-            _cut(each.collective), _cut(each.group or NOT_GIVEN),
-            f"{each.ranks} of {NOT_GIVEN if each.group_size is None else each.group_size}",
-            exact(each.calls), format_seconds(each.waiting_s), format_seconds(each.skew_median_s),
-            format_seconds(each.transfer_s), _rate(each.busbw_bytes_per_s), _against(each.above_link),
-            f"{each.last_rank} ({format_percent(each.last_fraction)})",
+            _cut(each.collective), _cut(each.group or NOT_GIVEN), exact(each.calls), format_seconds(each.waiting_s),
+            format_seconds(each.skew_median_s), f"{each.last_rank} in {format_percent(each.last_fraction, 0)}",
         )
         for each in found.collectives[:MOST_COLLECTIVES]
     )  # fmt: skip
-    columns = ("collective", "group", "ranks", "calls", "waiting", "skew", "transfer", "busbw", "link", "last")
-    return Table("Collectives", columns, rows, (False, False, *(True,) * 6, False, False))
+    columns = ("collective", "group", "calls", "waiting", "skew", "last")
+    return Table("Collectives: arrivals, median skew", columns, rows, (False, False, True, True, True, True))
+
+
+def _transfers(found: FleetReport) -> Table:
+    rows = tuple(
+        (
+            _cut(each.collective), _cut(each.group or NOT_GIVEN),
+            f"{each.ranks}/{NOT_GIVEN if each.group_size is None else each.group_size}",
+            format_seconds(each.transfer_s), _rate(each.busbw_bytes_per_s), _against(each.above_link),
+        )
+        for each in found.collectives[:MOST_COLLECTIVES]
+    )  # fmt: skip
+    columns = ("collective", "group", "ranks", "transfer", "busbw", "link")
+    title = "Collectives: transfer, the shortest kernel of each call"
+    return Table(title, columns, rows, (False, False, True, True, True, False))
 
 
 def _unmatched(found: FleetReport) -> Facts:
@@ -175,20 +199,21 @@ def _waits(found: FleetReport) -> Table:
         (exact(each.waiting), exact(each.waited_for), format_seconds(each.seconds), exact(each.calls))
         for each in found.waits[:MOST_WAITS]
     )
-    return Table("Who waits for whom", ("rank", "waits for", "time", "collectives"), rows, (True,) * 4)
+    columns = ("rank", "waits for", "time", "collectives")
+    return Table("Who waits for whom", columns, rows, (True,) * len(columns))
 
 
 def _stragglers(found: FleetReport) -> Table:
     rows = tuple(_straggler(each) for each in found.stragglers[:MOST_STRAGGLERS])
-    columns = ("rank", "by", "what", "time", "median", "slower", "from", "times")
+    columns = ("rank", "what", "time", "median", "slower", "from", "times")
     title = f"Stragglers: {found.straggler_rule}"
-    return Table(title, columns, rows, (True, False, False, *(True,) * 5))
+    return Table(title, columns, rows, tuple(name != "what" for name in columns))
 
 
 def _straggler(each: Straggler) -> tuple[str, ...]:
     return (
-        exact(each.rank), each.by, _cut(each.what), format_seconds(each.seconds), format_seconds(each.median_s),
-        format_percent(each.slower_fraction), format_seconds(each.threshold_s), f"{each.times} of {each.of}",
+        exact(each.rank), _cut(each.what), format_seconds(each.seconds), format_seconds(each.median_s),
+        format_percent(each.slower_fraction), format_seconds(each.threshold_s), f"{each.times}/{each.of}",
     )  # fmt: skip
 
 
@@ -202,7 +227,7 @@ def _stages(found: FleetReport) -> Table:
         for each in found.stages
     )  # fmt: skip
     columns = ("stage", "ranks", "compute", "idle", "exposed comm.", "of the mean")
-    return Table("Stages of the pipeline", columns, rows, (True,) * 6)
+    return Table("Stages of the pipeline", columns, rows, (True,) * len(columns))
 
 
 def _experts(found: FleetReport) -> Table:
@@ -215,4 +240,4 @@ def _experts(found: FleetReport) -> Table:
         for each in found.experts[:MOST_EXPERTS]
     )  # fmt: skip
     columns = ("group", "ranks", "calls", "received, mean", "most", "by rank", "above the mean")
-    return Table("Exchange of tokens", columns, rows, (False, *(True,) * 6))
+    return Table("Exchange of tokens", columns, rows, tuple(name != "group" for name in columns))

@@ -8,7 +8,8 @@ from suanli.units import format_percent
 
 SHADES = "░▒▓█"
 NOTHING = "·"
-WIDEST, MOST_ROWS = 60, 32  # cells of a row beside its label; rows
+WIDEST, MOST_ROWS = 52, 32  # cells of a row beside its label; rows
+_MOST_SHOWN = 99.0  # above the median: what comes after is another thing altogether
 _HALF_AGAIN = 0.5  # above the median: the darkest
 
 
@@ -58,10 +59,15 @@ def _largest(values: Iterable[float | None]) -> float | None:
 def _shade(value: float | None) -> str:
     if value is None:
         return NOTHING
-    place = int(max(value, 0.0) / _HALF_AGAIN * (len(SHADES) - 1))
-    return SHADES[min(place, len(SHADES) - 1)]
+    place = int(min(max(value, 0.0), _HALF_AGAIN) / _HALF_AGAIN * (len(SHADES) - 1))
+    return SHADES[place]
 
 
 def _worst(cells: Sequence[float | None]) -> str:
     known = [each for each in cells if each is not None]
-    return f"{'+' if max(known) >= 0 else '−'}{format_percent(abs(max(known)))}" if known else NOTHING
+    if not known:
+        return NOTHING
+    most = max(known)
+    if most > _MOST_SHOWN:
+        return f"> +{format_percent(_MOST_SHOWN, 0)}"
+    return f"{'+' if most >= 0 else '−'}{format_percent(abs(most))}"

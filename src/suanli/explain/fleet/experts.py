@@ -16,8 +16,6 @@ NONE, UNSAID = "no all-to-all, dispatch or combine", "the traces do not say how 
 def expert_groups(fleet: Fleet) -> tuple[tuple[ExpertGroup, ...], str | None]:
     """Groups of two ranks or more, the least even first, and why there are none."""
     calls = fleet.calls
-    if not calls:
-        return (), NONE
     named = [place for place, word in enumerate(fleet.words["collective"]) if word in _EXCHANGES]
     rows = np.flatnonzero(np.isin(calls["collective"], named))
     if not len(rows):

@@ -107,8 +107,8 @@ def _links(report: FleetReport) -> list[str]:
     first = fast[0]
     moves, link = format_bytes_per_s(first.busbw_bytes_per_s or 0), format_bytes_per_s(first.link_bytes_per_s or 0)
     return [
-        f"{first.collective} on group {first.group or 'not said'} moves {moves}, above the link of {link}: reduced in the"
-        f" network, or fewer bytes moved than the call names ({len(fast)} such rows)"
+        f"{first.collective} on group {first.group or 'not said'} moves {moves}, above the link of {link}: reduced in"
+        f" the network, or fewer bytes moved than the call names ({len(fast)} such rows)"
     ]
 
 

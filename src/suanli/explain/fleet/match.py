@@ -42,7 +42,7 @@ class Matched:
 def match(fleet: Fleet) -> Matched:
     """Instances of at least two units."""
     calls = fleet.calls
-    if not calls or not len(calls["unit"]):
+    if not len(calls["unit"]):
         nothing = np.zeros(0, dtype=bool)
         return Matched(np.zeros(0, dtype=np.int64), 0, nothing, nothing, {})
     source, target = _ends(fleet)

@@ -17,6 +17,7 @@ from suanli.nouns.summary import COLUMNS, WORDS, RankAbout, RankSummary, StepTim
 # What the report needs of a summary's columns; a reader need not load the others.
 NEEDED = tuple(name for name in COLUMNS if name not in ("stream", "formula", "flops"))
 _OF_CALLS = tuple(name for name in NEEDED if name not in ("device", "duration_ns", "name", "work_class"))
+_OF_KERNELS = ("unit", "name", "count", "total_ns")
 _COMPUTES = (KINDS[WorkClass.MATMUL], KINDS[WorkClass.COMPUTE])
 
 
@@ -75,7 +76,7 @@ def pool(ranked: Iterable[tuple[int, RankSummary]]) -> Fleet:
         kernels.append(_kernels(summary, new["name"], unit))
     assert all((a.rank, a.device) < (b.rank, b.device) for a, b in itertools.pairwise(units)), "by rank"
     known = {name: tuple(table.places) for name, table in words.items()}
-    return Fleet(tuple(units), _joined(calls), _joined(kernels), known)
+    return Fleet(tuple(units), _joined(calls, ("unit", "end_ns", *_OF_CALLS)), _joined(kernels, _OF_KERNELS), known)
 
 
 def _unit_of(summary: RankSummary, units: list[Unit], first: int) -> Array:
@@ -104,5 +105,5 @@ def _kernels(summary: RankSummary, name: Array, unit: Array) -> dict[str, Array]
     return {"unit": distinct // width, "name": distinct % width, "count": count, "total_ns": total}
 
 
-def _joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+def _joined(parts: list[dict[str, Array]], names: tuple[str, ...]) -> dict[str, Array]:
+    return {name: np.concatenate([np.zeros(0, dtype=np.int64), *(part[name] for part in parts)]) for name in names}

@@ -47,8 +47,6 @@ def _by_groups(fleet: Fleet) -> dict[int, int]:
     """Place of each rank in the lists of the groups that are called pipelines."""
     found: dict[int, int] = {}
     calls = fleet.calls
-    if not calls:
-        return found
     kinds = np.unique(np.stack([calls["group"], calls["group_label"], calls["members"]]), axis=1).T
     for group, label, members in kinds.tolist():
         said = " ".join(filter(None, (fleet.word("group", group), fleet.word("group_label", label))))
@@ -76,8 +74,6 @@ def _by_peers(fleet: Fleet) -> dict[int, int]:
 
 def _neighbours(fleet: Fleet) -> dict[int, set[int]]:
     calls = fleet.calls
-    if not calls:
-        return {}
     named = [place for place, word in enumerate(fleet.words["collective"]) if word == P2P]
     rows = np.flatnonzero(np.isin(calls["collective"], named) & (calls["peer"] >= 0))
     pairs = np.unique(np.stack([calls["unit"][rows], calls["peer"][rows], calls["members"][rows]]), axis=1).T

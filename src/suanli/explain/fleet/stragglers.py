@@ -101,8 +101,6 @@ def _slow(fleet: Fleet, unit: int, own: Array, flagged: Array, spreads: list[Spr
 def _by_kernel(fleet: Fleet) -> list[Straggler]:
     """All runs of a kernel against those of ranks that run it as often: they do the same work."""
     kernels = fleet.kernels
-    if not kernels:
-        return []
     order = np.lexsort((kernels["unit"], kernels["count"], kernels["name"]))
     name, count = kernels["name"][order], kernels["count"][order]
     border = np.flatnonzero(np.concatenate(([True], (np.diff(name) != 0) | (np.diff(count) != 0), [True])))

@@ -46,7 +46,7 @@ def report_of(fleet: Fleet, lost: Sequence[LostRank] = (), notes: Sequence[str] 
     experts, no_experts = expert_groups(fleet)
     placed = stages(rows, of)
     matmul = sum(unit.account.matmul_s for unit in fleet.units)
-    calls = len(fleet.calls["unit"]) if fleet.calls else 0
+    calls = len(fleet.calls["unit"])
     report = FleetReport(
         account=entries,
         peak_s=peak_s,
@@ -85,10 +85,10 @@ def _aligned(fleet: Fleet) -> tuple[Matched, Clocks]:
 def _rows(fleet: Fleet, arrived: Arrivals, clocks: Clocks, table: StepTable) -> tuple[RankRow, ...]:
     count = len(fleet.units)
     figures = per_unit(arrived, count)
-    calls = np.bincount(fleet.calls["unit"], minlength=count) if fleet.calls else np.zeros(count, dtype=np.int64)
+    calls = np.bincount(fleet.calls["unit"], minlength=count)
     distinct = np.unique(clocks.component[clocks.component >= 0])
     return tuple(
-        _row(unit, tuple(int(each[place]) for each in (*figures, calls)), table.seconds[place],
+        _row(unit, tuple(int(each[place]) for each in (*figures, calls)), (table.seconds[place], table.compute[place]),
              _clock(clocks, place, distinct))
         for place, unit in enumerate(fleet.units)
     )  # fmt: skip
@@ -102,7 +102,10 @@ def _clock(clocks: Clocks, place: int, distinct: Array) -> tuple[int | None, flo
 
 
 def _row(
-    unit: Unit, figures: tuple[int, ...], steps: Array, clock: tuple[int | None, float | None, float | None]
+    unit: Unit,
+    figures: tuple[int, ...],
+    steps: tuple[Array, Array],
+    clock: tuple[int | None, float | None, float | None],
 ) -> RankRow:
     waited, waited_for, last, matched, calls = figures
     usage, own = unit.account.usage, unit.steps
@@ -128,8 +131,13 @@ def _row(
         clock_residual_s=clock[2],
         attributed_fraction=unit.account.attributed_fraction,
         account=unit.account.account.entries,
-        step_times_s=tuple(None if np.isnan(each) else float(each) for each in steps),
+        step_times_s=_known(steps[0]),
+        step_computes_s=_known(steps[1]),
     )
+
+
+def _known(values: Array) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(each) else float(each) for each in values)
 
 
 def _median(values: list[float], without: float) -> float:
