@@ -58,8 +58,8 @@ def traces_of(job: Job) -> dict[int, dict[str, Any]]:
         _pipeline(job, all_ranks, random_)
         if job.received:
             elements = {each.rank: job.received[each.rank] for each in all_ranks}
-            _meet(job, all_ranks, all_ranks, "all_to_allv", random_, out=elements, group=("9", "EXPERT_GROUP"))
-        _meet(job, all_ranks, all_ranks, "allreduce", random_)
+            _meet(job, all_ranks, "all_to_allv", random_, out=elements, group=("9", "EXPERT_GROUP"))
+        _meet(job, all_ranks, "allreduce", random_)
         for each, start in zip(all_ranks, starts, strict=True):
             mark = {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step + 10}", "pid": 1, "tid": 1}
             each.events.append({**mark, "ts": start - 20 * US, "dur": each.now - start - 10 * US})
@@ -73,7 +73,7 @@ def write_job(job: Job, folder: Path, *, packed: bool = False) -> list[Path]:
     for rank, trace in traces_of(job).items():
         path = folder / f"rank{rank}.json{'.gz' if packed else ''}"
         text = _text(trace).encode()
-        path.write_bytes(gzip.compress(text, 1) if packed else text)
+        path.write_bytes(gzip.compress(text, mtime=0) if packed else text)
         paths.append(path)
     return paths
 
@@ -88,7 +88,7 @@ def _compute(job: Job, rank: _Rank, random_: random.Random) -> None:
 
 
 def _meet(
-    job: Job, everybody: list[_Rank], members: list[_Rank], name: str, random_: random.Random,
+    job: Job, members: list[_Rank], name: str, random_: random.Random,
     out: Mapping[int, int] | None = None, group: tuple[str, str] = ("0", "default_pg"),
 ) -> None:  # fmt: skip
     """A collective: the last to come starts the transfer, all leave together."""

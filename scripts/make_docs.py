@@ -63,6 +63,8 @@ from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
 from suanli.nouns.scaling import Scaling
+from suanli.nouns.summarised import Summarised
+from suanli.nouns.summary import COLUMNS
 from suanli.plan.layout import LayoutPlan
 from suanli.readers.diffusers import known_classes
 from suanli.report import Document, document_of
@@ -110,6 +112,7 @@ def output_of(command: str) -> str:
     words = shlex.split(command)
     assert words[0] == "suanli", command
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("examples").symlink_to(ROOT / "examples")
         found = CliRunner().invoke(app, words[1:], env={"XDG_CONFIG_HOME": folder, **PLAIN})
     if found.exception is not None and not isinstance(found.exception, SystemExit):
         raise found.exception
@@ -156,7 +159,7 @@ def with_outputs(text: str) -> str:
 
 RESULTS: dict[str, type] = {
     "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "layout": LayoutPlan, "goodput": Goodput,
-    "scale": Scaling, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
+    "scale": Scaling, "summarise": Summarised, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
 }  # fmt: skip
 
 
@@ -576,6 +579,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "accuracy": accuracy,
     "step times": lambda: f"{STEP_TIMES}\n\n{step_times()}",
     "verbs": verbs,
+    "columns summarise": lambda: table(
+        ("column", "type", "meaning"), [(code(name), kind, doc) for name, (kind, doc) in COLUMNS.items()]
+    ),
     "diffusers": diffusers_classes,
     "one run": lambda: one_run(tuple(each.name for each in CONVENTIONS.values() if each.common)),
     **{f"summary {verb}": partial(summary, verb) for verb in RESULTS},

@@ -72,7 +72,7 @@ def test_nothing_is_written_beside_the_traces(job: Path, tmp_path: Path) -> None
     explain_folder(job, workers=1)
     suanli.summarise(job, tmp_path / "s", workers=1)
     assert sorted(path.name for path in job.iterdir()) == before
-    with pytest.raises(InputError, match="^summaries are not kept among the traces in --cache; got .* Name another"):
+    with pytest.raises(InputError, match=r"^summaries are not kept among the traces in --cache; got .* Name another"):
         explain_folder(job, cache=job)
     with pytest.raises(InputError, match="summaries are not kept among the traces"):
         suanli.summarise(job, job)
@@ -113,7 +113,7 @@ def test_traces_without_device_work(tmp_path: Path) -> None:
     (tmp_path / "rank0.json").write_text(
         '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1}]}'
     )
-    with pytest.raises(UnreadableFileError, match="^none of 1 traces has work of a device in TRACE. Profile with"):
+    with pytest.raises(UnreadableFileError, match=r"^none of 1 traces has work of a device in TRACE. Profile with"):
         explain_folder(tmp_path, workers=1)
 
 

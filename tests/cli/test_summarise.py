@@ -40,7 +40,8 @@ def test_without_a_place(job: Path) -> None:
     done = call(job / "rank1.json")
     assert done.exit_code == 2
     assert done.stderr == (
-        "error: a place for the summary is needed in --output; expected -o FILE.parquet. With several traces: -o FOLDER.\n"
+        "error: a place for the summary is needed in --output; expected -o FILE.parquet. "
+        "With several traces: -o FOLDER.\n"
     )
 
 

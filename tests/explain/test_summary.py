@@ -70,13 +70,15 @@ def test_a_named_gpu_stands_above_the_file(make: Make) -> None:
     ("rows", "said", "nth"),
     [
         # without numbers: the order within group and name
-        ([row(0, collective=0), row(20, collective=0), row(40, collective=1)], [REDUCE, {**REDUCE, "group": "1"}], [0, 1, 0]),
+        ([row(0, collective=0), row(20, collective=0), row(40, collective=1)], [REDUCE, {**REDUCE, "group": "1"}],
+         [0, 1, 0]),
         # with numbers: the order within one number
         ([row(0, collective=0), row(20, collective=1), row(40, collective=1)],
          [{**REDUCE, "sequence": 1}, {**REDUCE, "sequence": 2}], [0, 0, 1]),
         # sends to different peers each count for themselves; their numbers do not matter
         ([row(0, collective=0), row(20, collective=1), row(40, collective=2)],
-         [{"name": "send", "group": "p", "peer": 1, "sequence": 1}, {"name": "send", "group": "p", "peer": 2, "sequence": 2},
+         [{"name": "send", "group": "p", "peer": 1, "sequence": 1},
+          {"name": "send", "group": "p", "peer": 2, "sequence": 2},
           {"name": "send", "group": "p", "peer": 1, "sequence": 3}], [0, 0, 1]),
         # another device counts for itself
         ([row(0, collective=0), row(20, collective=0, device=1)], [REDUCE], [0, 0]),

@@ -48,7 +48,7 @@ def main(folder: str, cache: str, way: str, nodes: str) -> None:
     said |= {"seconds": time.perf_counter() - begin, "result": result.to_dict()["result"]}
     ray.shutdown()
     cluster.shutdown()
-    print(json.dumps(said))
+    sys.stdout.write(json.dumps(said) + "\n")
 
 
 def _free_port() -> int:

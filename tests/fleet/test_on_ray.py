@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-import suanli.fleet.on_ray as on_ray
 from suanli.api.folders import explain_folder
 from suanli.errors import InputError, MissingExtraError
+from suanli.fleet import on_ray
 from suanli.fleet.job import Job, summarise_job
 from suanli.fleet.store import source_of
 
@@ -25,8 +25,8 @@ needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="
 
 def on_cluster(folder: Path, cache: Path, way: str, nodes: str) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    done = subprocess.run([sys.executable, str(SCENARIO), str(folder), str(cache), way, nodes], capture_output=True, text=True,
-                          env=environment, check=False)  # fmt: skip
+    command = [sys.executable, str(SCENARIO), str(folder), str(cache), way, nodes]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return said

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import suanli.fleet.run as run
 from suanli.errors import InputError
+from suanli.fleet import run
 from suanli.fleet.local import run_local
 from suanli.fleet.store import Store
 

@@ -81,14 +81,14 @@ def test_nothing_is_left_where_writing_fails(tmp_path: Path, monkeypatch: pytest
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(UnreadableFileError, match="the file cannot be written in .*; got No space left on device"):
+    with pytest.raises(UnreadableFileError, match=r"the file cannot be written in .*; got No space left on device"):
         write_bytes(tmp_path / "x.parquet", b"abc")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UnreadableFileError, match="the folder of summaries cannot be made in .*; got "):
+    with pytest.raises(UnreadableFileError, match=r"the folder of summaries cannot be made in .*; got "):
         Store(tmp_path / "file")
 
 

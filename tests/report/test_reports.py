@@ -12,6 +12,7 @@ import suanli
 from suanli.nouns.plans import Counts, FrontPoint, Lever, PlannedLayout
 from suanli.nouns.result import Result
 from suanli.nouns.step import Entry
+from suanli.nouns.summarised import Summarised, SummaryFile
 from suanli.plan.difference import difference
 from suanli.plan.launch import Launch
 from suanli.plan.layout import LayoutPlan
@@ -66,6 +67,15 @@ def layout_plan() -> Result:
                   sources=("peak: catalogue",))  # fmt: skip
 
 
+def summaries() -> Result:
+    """Made-up sizes: they differ with the version of pyarrow, the page does not."""
+    made = SummaryFile(path="job/rank7.json.gz", output="out/4b2c.parquet", rank=7, devices=1, steps=5, work=7747,
+                       trace_bytes=1_384_658, summary_bytes=35_143)  # fmt: skip
+    failed = SummaryFile(path="job/rank9.json.gz", reasons={"output": "no trace of a profiler, got text"})
+    files = (made, replace(made, path="x.sqlite", rank=None, reused=True), failed)
+    return Result(kind="summarise", inputs={}, result=Summarised(files=files, ignored=("job/log.txt",)))
+
+
 PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "count_train": lambda: suanli.count(
         "gpt3-175b-megatron", seq=2048, batch=1, phase="train", convention="megatron-full"
@@ -104,6 +114,7 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "why_mfu": lambda: suanli.why("mfu", "llama-3-8b", gpu="h100-sxm", seq=8192, tokens_per_second=8000),
     "why_formula": lambda: suanli.why("gpt_model_flops"),
     "layout": layout_plan,
+    "summarise": summaries,
     "verify_articles": lambda: suanli.verify("articles"),
 }  # fmt: skip
 

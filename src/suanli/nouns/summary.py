@@ -32,7 +32,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "work_class": (WORD, "matmul, compute, communication, peer copy, copy"),
     "step": (WORD, "step that launched it"),
     "formula": (WORD, "id of the formula its FLOPs come from"),
-    "flops": ("float64", "its share of its operator's FLOPs; NaN in memory where not known"),
+    "flops": ("float64", "its share of the FLOPs of its operator"),
     "collective": (WORD, "all-reduce, all-gather …, or as the kernel is called"),
     "call": (WORD, "the call as the file prints it: send, recv, _allgather_base …"),
     "group": (WORD, "process group or communicator"),

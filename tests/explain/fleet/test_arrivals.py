@@ -19,7 +19,8 @@ def call(start: int, end: int, sequence: int = 1, **said: Any) -> dict[str, Any]
 
 
 def test_one_call_by_hand(rows_of: Rows) -> None:
-    # ranks come at 0, 30 and 70 µs; all leave at 100. The last defines the start: 70 and 40 µs of waiting, 30 of transfer
+    # ranks come at 0, 30 and 70 µs; all leave at 100. The last defines the start:
+    # 70 and 40 µs of waiting, 30 of transfer
     report = explain_fleet(rows_of([call(0, 100)], [call(30, 100)], [call(70, 100)]))
     assert [row.waiting_s for row in report.ranks] == pytest.approx([70e-6, 40e-6, 0])
     assert [row.waited_for_s for row in report.ranks] == pytest.approx([0, 0, 110e-6])

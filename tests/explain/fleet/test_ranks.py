@@ -35,7 +35,8 @@ def test_ranks_that_nobody_says_are_counted_and_told() -> None:
     found = rank_all([about("a.json"), about("b.json", rank=0), about("c.json"), about("d.json"), about("e.json")])
     assert found.ranks == (0, 1, 2, 3, 4) and found.places == (1, 0, 2, 3, 4)
     assert found.notes == (
-        "neither the trace nor the file name says a rank: numbered in the order of names (a.json, c.json, d.json and 1 more)",
+        "neither the trace nor the file name says a rank: numbered in the order of names "
+        "(a.json, c.json, d.json and 1 more)",
     )
 
 

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -114,6 +113,15 @@ def test_a_lost_file_whose_rank_is_known_is_not_missing_too(summaries: Summaries
     made = summaries(ranks=3)
     broken = LostRank(path="rank2.json", ranks="2", reason="broken")
     assert explain_fleet(made[:2], [broken]).lost == (broken,)
+
+
+def test_a_rank_without_device_work_is_told(summaries: Summaries) -> None:
+    made = summaries(ranks=3)
+    nothing = {name: each[:0] for name, each in made[1].columns.items()}
+    idle = replace(made[1], columns=nothing, about=replace(made[1].about, devices=(), steps=(), path="r1"))
+    report = explain_fleet([made[0], idle, made[2]])
+    assert report.lost == (LostRank(path="r1", ranks="1", reason="the trace has no work of a device"),)
+    assert [row.rank for row in report.ranks] == [0, 2]
 
 
 def test_two_traces_of_one_rank_are_an_error(summaries: Summaries) -> None:

@@ -44,6 +44,7 @@ class Fleet:
     calls: Mapping[str, Array]  # unit, start_ns, end_ns and columns of COLUMNS
     kernels: Mapping[str, Array]  # unit, name, count, total_ns
     words: Mapping[str, tuple[str, ...]]
+    without_work: tuple[tuple[int, str], ...] = ()  # rank and trace of summaries without any device
 
     def word(self, column: str, place: int) -> str | None:
         """The text of a place in a column; None for -1."""
@@ -67,7 +68,10 @@ def pool(ranked: Iterable[tuple[int, RankSummary]]) -> Fleet:
     words = {name: _Words() for name in WORDS if name in NEEDED}
     calls: list[dict[str, Array]] = []
     kernels: list[dict[str, Array]] = []
+    empty: list[tuple[int, str]] = []
     for rank, summary in ranked:
+        if not summary.about.devices:
+            empty.append((rank, summary.about.path))
         first = len(units)
         units += [Unit(rank, each.device, summary.about, each) for each in summary.about.devices]
         unit = _unit_of(summary, units[first:], first)
@@ -76,7 +80,9 @@ def pool(ranked: Iterable[tuple[int, RankSummary]]) -> Fleet:
         kernels.append(_kernels(summary, new["name"], unit))
     assert all((a.rank, a.device) < (b.rank, b.device) for a, b in itertools.pairwise(units)), "by rank"
     known = {name: tuple(table.places) for name, table in words.items()}
-    return Fleet(tuple(units), _joined(calls, ("unit", "end_ns", *_OF_CALLS)), _joined(kernels, _OF_KERNELS), known)
+    return Fleet(
+        tuple(units), _joined(calls, ("unit", "end_ns", *_OF_CALLS)), _joined(kernels, _OF_KERNELS), known, tuple(empty)
+    )
 
 
 def _unit_of(summary: RankSummary, units: list[Unit], first: int) -> Array:

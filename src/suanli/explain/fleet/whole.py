@@ -25,6 +25,7 @@ from suanli.nouns.fleet import FleetReport, LostRank, RankRow
 from suanli.nouns.summary import RankSummary
 from suanli.nouns.trace import TraceFault
 
+NO_WORK = "the trace has no work of a device"
 ROUNDS = 3  # of letting go what is no call: each makes the clocks a little better
 
 
@@ -37,6 +38,7 @@ def explain_fleet(summaries: Sequence[RankSummary], lost: Sequence[LostRank] = (
 
 def report_of(fleet: Fleet, lost: Sequence[LostRank] = (), notes: Sequence[str] = ()) -> FleetReport:
     """The report of summaries that are put together. `lost` names what could not be read, `notes` what was assumed."""
+    lost = (*lost, *(LostRank(path=path, ranks=str(rank), reason=NO_WORK) for rank, path in fleet.without_work))
     found, clocks = _aligned(fleet)
     arrived = arrivals(fleet, found, clocks)
     table, of = step_table(fleet), stage_of(fleet)
