@@ -69,6 +69,8 @@ from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
 from suanli.nouns.scaling import Scaling
 from suanli.nouns.serving_profile import NUMBERS
+from suanli.nouns.summarised import Summarised
+from suanli.nouns.summary import COLUMNS
 from suanli.plan.layout import LayoutPlan
 from suanli.readers.diffusers import known_classes
 from suanli.report import Document, document_of
@@ -169,7 +171,7 @@ def with_outputs(text: str) -> str:
 RESULTS: dict[str, type] = {
     "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "layout": LayoutPlan, "goodput": Goodput,
     "scale": Scaling, "calibrate": Calibrated, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
-    "infer": Inference, "explain": Explained,
+    "infer": Inference, "explain": Explained, "summarise": Summarised,
 }  # fmt: skip
 
 
@@ -631,6 +633,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "verbs": verbs,
     "serving presets": serving_presets,
     "serving errors": serving_shown,
+    "columns summarise": lambda: table(
+        ("column", "type", "meaning"), [(code(name), kind, doc) for name, (kind, doc) in COLUMNS.items()]
+    ),
     "diffusers": diffusers_classes,
     "one run": lambda: one_run(tuple(each.name for each in CONVENTIONS.values() if each.common)),
     **{f"summary {verb}": partial(summary, verb) for verb in RESULTS},

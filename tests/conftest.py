@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -60,6 +63,17 @@ def golden(request: pytest.FixtureRequest) -> object:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def made_fleet() -> Any:
+    """The maker of traces of jobs that never ran, which the benchmark of fleets has too."""
+    spec = importlib.util.spec_from_file_location("made_fleet", ROOT / "benchmarks" / "made_fleet.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["made_fleet"] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

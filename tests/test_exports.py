@@ -10,7 +10,7 @@ import suanli
 
 VERBS = {
     "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "mfu", "models", "scale",
-    "train", "verify", "why",
+    "summarise", "train", "verify", "why",
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from suanli.api import (
     mfu,
     models,
     scale,
+    summarise,
     train,
     verify,
     why,
@@ -29,6 +30,6 @@ __version__ = VERSION
 
 __all__ = [
     "__version__", "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "mfu", "models",
-    "scale", "train",
+    "scale", "summarise", "train",
     "verify", "why",
 ]  # fmt: skip

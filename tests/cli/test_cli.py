@@ -186,6 +186,7 @@ SURFACE = {
     "memory-used image frames",
     "train": "tokens gpu gpus deadline params seq global-batch mfu hfu tflops-per-gpu recompute convention dtype "
     "gpu-hours goodput failures restart checkpoint-save price power pue carbon",
+    "summarise": "gpu engine workers",
     "gpus": "sort filter",
     "models": "sort filter",
     "why": "seq batch phase kv-len image frames dtype kv-dtype optimizer trainable recompute convention params gpu "

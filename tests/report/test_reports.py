@@ -25,6 +25,7 @@ from suanli.nouns.profile import StackProfile
 from suanli.nouns.result import Result
 from suanli.nouns.scaling import Figure, PlannedSize, Planner, Series, Size
 from suanli.nouns.step import Entry
+from suanli.nouns.summarised import Summarised, SummaryFile
 from suanli.plan.difference import difference
 from suanli.plan.launch import Launch
 from suanli.plan.layout import LayoutPlan
@@ -149,6 +150,15 @@ def drawn_to_own_points() -> Any:
                             calibrate=path)  # fmt: skip
 
 
+def summaries() -> Result:
+    """Made-up sizes: they differ with the version of pyarrow, the page does not."""
+    made = SummaryFile(path="job/rank7.json.gz", output="out/4b2c.parquet", rank=7, devices=1, steps=5, work=7747,
+                       trace_bytes=1_384_658, summary_bytes=35_143)  # fmt: skip
+    failed = SummaryFile(path="job/rank9.json.gz", reasons={"output": "no trace of a profiler, got text"})
+    files = (made, replace(made, path="x.sqlite", rank=None, reused=True), failed)
+    return Result(kind="summarise", inputs={}, result=Summarised(files=files, ignored=("job/log.txt",)))
+
+
 PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "count_train": lambda: suanli.count(
         "gpt3-175b-megatron", seq=2048, batch=1, phase="train", convention="megatron-full"
@@ -212,6 +222,7 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "layout": layout_plan,
     "calibrate": calibrated,
     "calibrate_shipped": shipped,
+    "summarise": summaries,
     "verify_articles": lambda: suanli.verify("articles"),
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ from suanli.api.catalogues import gpus, models
 from suanli.api.comparing import compare
 from suanli.api.counting import count
 from suanli.api.explaining import explain
+from suanli.api.folders import explain_folder, summarise
 from suanli.api.measuring import mfu
 from suanli.api.planning import layout
 from suanli.api.reasons import why
@@ -18,6 +19,7 @@ from suanli.api.training import train
 from suanli.api.verifying import verify
 
 __all__ = [
-    "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "mfu", "models", "scale", "train",
+    "calibrate", "compare", "count", "explain", "explain_folder", "goodput", "gpus", "infer", "layout", "mfu", "models",
+    "scale", "summarise", "train",
     "verify", "why",
 ]  # fmt: skip

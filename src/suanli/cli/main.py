@@ -21,6 +21,7 @@ from suanli.cli import (
     layout,
     mfu,
     scale,
+    summarise,
     train,
     verify,
     why,
@@ -57,6 +58,7 @@ app.command("compare")(compare.command)
 app.command("mfu")(mfu.command)
 app.command("layout")(layout.command)
 app.command("calibrate")(calibrate.command)
+app.command("summarise")(summarise.command)
 app.command("train")(train.command)
 app.command("scale")(scale.command)
 app.command("goodput")(goodput.command)

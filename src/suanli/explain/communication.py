@@ -148,7 +148,7 @@ def _row(
     total = seconds(int(spans.length.sum()))
     said = [each for each in sizes if each is not None]
     size = sum(said) if len(said) == len(sizes) else None
-    algbw, busbw, reasons = _rates(collective, ranks, size, total)
+    algbw, busbw, reasons = rates(collective, ranks, size, total)
     return CollectiveRow(
         device=device,
         collective=collective,
@@ -163,12 +163,17 @@ def _row(
         algbw_bytes_per_s=algbw,
         busbw_bytes_per_s=busbw,
         above_link=busbw > link_bytes_per_s / 2 if busbw is not None and link_bytes_per_s else None,
-        formula=_FORMULAS.get(collective, _PLAIN),
+        formula=formula_of(collective),
         reasons=reasons,
     )
 
 
-def _rates(
+def formula_of(collective: str) -> str:
+    """How the two rates of a collective are reckoned."""
+    return _FORMULAS.get(collective, _PLAIN)
+
+
+def rates(
     collective: str, ranks: int | None, size: int | None, total_s: float
 ) -> tuple[float | None, float | None, dict[str, str]]:
     """algbw and busbw, and why they are None."""

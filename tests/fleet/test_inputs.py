@@ -1,0 +1,55 @@
+"""Which files are read, and in which order."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from suanli.errors import UnreadableFileError
+from suanli.fleet.inputs import find_inputs, natural
+
+
+def touch(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"PAR1..." if name.endswith(".parquet") else b"{}")
+
+
+def test_natural_order() -> None:
+    names = ["rank1.json", "rank2.json", "rank10.json", "rank010.json", "Rank11.json", "node2/rank0", "a", ""]
+    expected = ["", "a", "node2/rank0", "rank1.json", "rank2.json", "rank010.json", "rank10.json", "Rank11.json"]
+    for _ in range(10):
+        random.shuffle(names)
+        assert sorted(names, key=natural) == expected
+
+
+def test_folders_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "job/rank10.json", "job/rank2.json.gz", "job/sub/rank1.json", "job/notes.txt", "job/.hidden/a.json",
+          "job/s.parquet", "one.weird")  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    found = find_inputs(["job", "one.weird", "job/rank2.json.gz"])
+    assert found.traces == ("job/rank2.json.gz", "job/rank10.json", "job/sub/rank1.json", "one.weird")
+    assert found.summaries == ("job/s.parquet",)
+    assert found.ignored == ("job/notes.txt",)
+    assert len(found) == 5
+
+
+def test_summaries_are_left_out_where_traces_are_wanted(tmp_path: Path) -> None:
+    touch(tmp_path, "a.json", "a.parquet")
+    found = find_inputs([tmp_path], summaries=False)
+    assert (len(found.traces), found.summaries) == (1, ())
+
+
+def test_every_path_that_is_wrong_is_told(tmp_path: Path) -> None:
+    touch(tmp_path, "empty/readme.txt")
+    with pytest.raises(UnreadableFileError) as caught:
+        find_inputs([tmp_path / "empty", tmp_path / "none", tmp_path / "none2"])
+    assert [fault.sentence().replace(str(tmp_path), "T") for fault in caught.value.faults] == [
+        "the folder holds no traces in T/empty; got 1 other files; expected files ending in .json, .json.gz, "
+        ".json.zip, .zip, .sqlite, .xplane.pb, .parquet, .nsys-rep.",
+        "there is no such file or folder in T/none. Check the path.",
+        "there is no such file or folder in T/none2. Check the path.",
+    ]
