@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
@@ -264,3 +264,27 @@ def format_power(value: float, digits: int = 4) -> str:
     """Power: `11.47 MW`."""
     number, prefix = _step(value, _STEPS, digits)
     return f"{number} {prefix}W"
+
+
+FORMATS: Mapping[str, Callable[[float], str]] = {
+    "bytes": format_bytes,
+    "bytes_per_s": format_bytes_per_s,
+    "count": format_count,
+    "exact": format_exact,
+    "flop_per_s": format_flop_per_s,
+    "flops": format_flops,
+    "percent": format_percent,
+    "percent1": lambda value: format_percent(value, 1),
+    "points": lambda value: f"{value * 100:+.2f} %",
+    "seconds": format_seconds,
+    "usd": format_usd,
+}
+
+
+def format_as(value: float | str | None, spec: str) -> str:
+    """A value as a name of `FORMATS` prints it, else by Python's own format; a text as it is, None as nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return FORMATS[spec](value) if spec in FORMATS else format(value, spec)

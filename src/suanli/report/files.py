@@ -12,7 +12,7 @@ from pathlib import Path
 from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names, shown
 from suanli.nouns.result import Result
 from suanli.report.chart import Chart, plain
-from suanli.report.document import Block, Document, Facts, Lines, Table
+from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose, Table
 from suanli.report.pages import document_of
 
 LATER = (".html", ".svg", ".png")
@@ -29,7 +29,7 @@ def as_csv(result: Result) -> str:
     writer = csv.writer(out, lineterminator="\n")
     document = document_of(result)
     for block in document.blocks:
-        if isinstance(block, Lines | Chart) or not block.rows:  # what a chart shows stands in the tables
+        if isinstance(block, Lines | Chart | Prose | Picture) or not block.rows:  # charts show what tables hold
             continue
         if out.tell():
             out.write("\n")
@@ -61,6 +61,10 @@ CHART_WIDTH = 80
 def _markdown(block: Block) -> str:
     if isinstance(block, Chart):
         return "\n".join(("```text", *plain(block, CHART_WIDTH), "```")) if block.rows else ""
+    if isinstance(block, Prose):
+        return "\n\n".join(block.paragraphs)
+    if isinstance(block, Picture):
+        return "\n".join(("```text", *block.rows, "```")) if block.rows else ""
     if isinstance(block, Lines):
         return "\n".join(f"- {_cell(line)}" for line in block.lines)
     if isinstance(block, Facts):
