@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 _WIDE = ("W", "F")
 _NEVER_FIRST = "，。、；：！？）》」』】％”’…·"  # closes what went before: never begins a line
+_HELD = "%=×·/:≈+"  # stays with what stands before it, though a blank parts them
 _NEVER_LAST = "（《「『【“‘"  # opens what follows: never ends a line
 
 
@@ -45,10 +46,23 @@ def pieces(text: str) -> Iterator[str]:
         yield held
 
 
+def _held(text: str) -> Iterator[str]:
+    """Pieces, `%` and operators with the number before them."""
+    parts = list(pieces(text))
+    place = 0
+    while place < len(parts):
+        piece = parts[place]
+        while place + 2 < len(parts) and parts[place + 1].isspace() and parts[place + 2][0] in _HELD:
+            piece += parts[place + 1] + parts[place + 2]
+            place += 2
+        yield piece
+        place += 1
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """Lines of at most `width` cells, broken between words and between wide characters; a longer word stays whole."""
     lines, line = [], ""
-    for piece in pieces(text):
+    for piece in _held(text):
         if line and cells(line) + cells(piece.rstrip()) > width:
             lines.append(line.rstrip())
             line = ""
