@@ -266,6 +266,12 @@ def format_power(value: float, digits: int = 4) -> str:
     return f"{number} {prefix}W"
 
 
+def format_change(fraction: float) -> str:
+    """A change, a part of what it was, in percent with its sign: `-2.67 %`; one that rounds to nothing is `0.00 %`."""
+    text = f"{fraction * 100:+.2f} %"
+    return text[1:] if text[1:] == "0.00 %" else text
+
+
 FORMATS: Mapping[str, Callable[[float], str]] = {
     "bytes": format_bytes,
     "bytes_per_s": format_bytes_per_s,
@@ -275,7 +281,7 @@ FORMATS: Mapping[str, Callable[[float], str]] = {
     "flops": format_flops,
     "percent": format_percent,
     "percent1": lambda value: format_percent(value, 1),
-    "points": lambda value: f"{value * 100:+.2f} %",
+    "change": format_change,
     "seconds": format_seconds,
     "usd": format_usd,
 }

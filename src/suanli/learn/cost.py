@@ -59,5 +59,5 @@ def _ten(book: Book, mfu: float) -> None:
     to, to_relative = mfu / (1 + by_points), mfu / (1 + by_ratio)
     book.say("ten", from_=mfu, to=to, to_relative=to_relative, by_points=by_points, by_ratio=by_ratio)
     rows = [(format_percent(each, 1), unit_cost_change_by_points(each, points), by_ratio) for each in (mfu, 0.3, 0.4, 0.5)]
-    book.table("ten", ("text", "points", "points"), rows)
+    book.table("ten", ("text", "change", "change"), rows)
     book.keep(by_points=by_points, by_ratio=by_ratio)

@@ -37,9 +37,9 @@ def lesson(lang: str) -> Lesson:
               for name, each in found.by_convention.items() if each.mfu is not None]  # fmt: skip
     low, high = min(common, key=lambda row: row[2]), max(common, key=lambda row: row[2])
     book.say("conventions", least=low[2], least_name=low[0], most=high[2], most_name=high[0])
-    book.table("conventions", ("text", "flops", "percent", "points"), common)
+    book.table("conventions", ("text", "flops", "percent", "change"), common)
     book.say("rules")
-    book.table("rules", ("text", "flops", "percent", "points"), _others(found))
+    book.table("rules", ("text", "flops", "percent", "change"), _others(found))
     _recompute(book)
     book.say("advice")
     book.keep(**{name: mfu for name, _, mfu, _ in common})

@@ -72,4 +72,4 @@ def _real(book: Book) -> None:
         off = [ideal_flops(_TRAINING, n, 1) / found.flops_per_token - 1 for n in (found.params.active, found.params.total)]
         rows.append((name, found.params.total, found.params.active, found.flops_per_token, *off))
     book.say("real", seq=SEQ)
-    book.table("real", ("text", "count", "count", "flops", "points", "points"), rows)
+    book.table("real", ("text", "count", "count", "flops", "change", "change"), rows)
