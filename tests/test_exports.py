@@ -8,7 +8,7 @@ from pathlib import Path
 
 import suanli
 
-VERBS = {"compare", "count", "goodput", "gpus", "layout", "mfu", "models", "scale", "train", "verify", "why"}
+VERBS = {"compare", "count", "goodput", "gpus", "layout", "learn", "mfu", "models", "scale", "train", "verify", "why"}
 
 
 def test_public_names() -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from functools import partial
 
 from suanli.errors import Fault, QuantityError, nearest_names, shown
 
@@ -280,7 +281,7 @@ FORMATS: Mapping[str, Callable[[float], str]] = {
     "flop_per_s": format_flop_per_s,
     "flops": format_flops,
     "percent": format_percent,
-    "percent1": lambda value: format_percent(value, 1),
+    **{f"percent{digits}": partial(format_percent, digits=digits) for digits in (0, 1, 3)},
     "change": format_change,
     "seconds": format_seconds,
     "usd": format_usd,

@@ -6,6 +6,7 @@ The command line, notebooks and the web API all enter here, so they give the sam
 from suanli.api.catalogues import gpus, models
 from suanli.api.comparing import compare
 from suanli.api.counting import count
+from suanli.api.learning import learn
 from suanli.api.measuring import mfu
 from suanli.api.planning import layout
 from suanli.api.reasons import why
@@ -14,4 +15,4 @@ from suanli.api.scaling import scale
 from suanli.api.training import train
 from suanli.api.verifying import verify
 
-__all__ = ["compare", "count", "goodput", "gpus", "layout", "mfu", "models", "scale", "train", "verify", "why"]
+__all__ = ["compare", "count", "goodput", "gpus", "layout", "learn", "mfu", "models", "scale", "train", "verify", "why"]

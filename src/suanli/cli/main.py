@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from suanli.cli import catalogues, compare, count, goodput, layout, mfu, scale, train, verify, why
+from suanli.cli import catalogues, compare, count, goodput, layout, learn, mfu, scale, train, verify, why
 from suanli.cli.run import show_error
 from suanli.errors import Fault, InputError
 from suanli.version import VERSION
@@ -49,6 +49,7 @@ app.command("gpus")(catalogues.gpus_command)
 app.command("models")(catalogues.models_command)
 app.command("why")(why.command)
 app.command("verify")(verify.command)
+app.command("learn")(learn.command)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """The worked lessons, one a file: each computes what it shows with the functions the verbs use.
 
-Their words stand in `catalog/lessons/`, English and 中文 side by side; a lesson is a list of blocks (`nouns/lesson.py`).
+Their words stand in `catalog/lessons/`, English and 中文 side by side; a lesson is a list of blocks
+(`nouns/lesson.py`).
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def article_network() -> Network:
     """The article's numbers, as its claims hold them."""
     found = next(claim for claim in article_claims() if claim.id == f"{_PREFIX}loss-1000")
     known = {each.name for each in fields(Network)}
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in found.inputs.items() if k in known}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in found.inputs.items() if k in known}
     return Network(**values)
 
 
@@ -68,7 +68,7 @@ def lesson(lang: str, **given: Any) -> Lesson:
     once = net.trained(1)
     _network(book, net, at)
     _forward(book, net, at)
-    _backward(book, net, at, back)
+    _backward(book, back)
     _update(book, net, at, back, once)
     _many(book, net)
     _flops(book)
@@ -83,13 +83,13 @@ def _network(book: Book, net: Network, at: Mapping[str, float]) -> None:
     book.say("network", hidden_bias=net.hidden_bias, output_bias=net.output_bias, t1=net.targets[0], t2=net.targets[1],
              rate=net.learning_rate)  # fmt: skip
     w = net.weights
-    boxes = []
+    boxes: list[tuple[str, tuple[str, str]]] = []
     for i in (0, 1):
-        boxes += [
-            (f"x{i + 1}", (f"{book.word('drawn')} {net.inputs[i]:g}", "")),
-            (f"h{i + 1}", (f"w{2 * i} = {w[2 * i]:g}, w{2 * i + 1} = {w[2 * i + 1]:g}", f"out {at[f'out_h{i + 1}']:.8f}")),
-            (f"y{i + 1}", (f"w{4 + 2 * i} = {w[4 + 2 * i]:g}, w{5 + 2 * i} = {w[5 + 2 * i]:g}", f"out {at[f'y{i + 1}']:.8f}")),
-        ]  # fmt: skip
+        boxes.append((f"x{i + 1}", (f"{book.word('drawn')} {net.inputs[i]:g}", "")))
+        for unit, out in ((f"h{i + 1}", at[f"out_h{i + 1}"]), (f"y{i + 1}", at[f"y{i + 1}"])):
+            first, _ = _into(unit)
+            held = ", ".join(f"w{place} = {w[place]:g}" for place in (first, first + 1))
+            boxes.append((unit, (held, f"out {out:.8f}")))
     book.boxes("network", boxes, per_row=3, between="═╳═")
 
 
@@ -108,10 +108,12 @@ def _forward(book: Book, net: Network, at: Mapping[str, float]) -> None:
         rows.append((unit, f"w{first}·{a} + w{first + 1}·{b} + {bias}", at[f"net_{unit}"], out))
     book.say("forward_pass")
     book.table("forward_pass", ("text", "text", ".8f", ".8f"), rows)
-    book.say("loss", t1=net.targets[0], t2=net.targets[1], **{name: at[name] for name in ("y1", "y2", "e1", "e2", "loss")})
+    book.say(
+        "loss", t1=net.targets[0], t2=net.targets[1], **{name: at[name] for name in ("y1", "y2", "e1", "e2", "loss")}
+    )
 
 
-def _backward(book: Book, net: Network, at: Mapping[str, float], back: Mapping[str, float]) -> None:
+def _backward(book: Book, back: Mapping[str, float]) -> None:
     book.say("deltas")
     rows = [(f"y{i}", f"(y{i} − t{i})·y{i}·(1 − y{i})", back[f"delta_y{i}"]) for i in (1, 2)]
     rows += [(f"h{i}", f"(δy1·w{3 + i} + δy2·w{5 + i})·h{i}·(1 − h{i})", back[f"delta_h{i}"]) for i in (1, 2)]
@@ -144,7 +146,9 @@ def losses(net: Network) -> Iterator[tuple[int, float]]:
     """Steps done and the loss then, going on from point to point."""
     weights = net.weights
     for before, after in pairwise((0, *shown_steps(net.steps))):
-        found = backprop_train(**(net.start | {"weights": weights}), learning_rate=net.learning_rate, steps=after - before)
+        found = backprop_train(
+            **(net.start | {"weights": weights}), learning_rate=net.learning_rate, steps=after - before
+        )
         weights = tuple(found[f"w{i}"] for i in range(len(weights)))
         yield after, found["loss"]
 
@@ -173,7 +177,9 @@ def _flops(book: Book) -> None:
 
 def printed_claims() -> list[Claim]:
     """The figures of the example that the article prints."""
-    return [claim for claim in article_claims() if claim.id.startswith(_PREFIX) and claim.article is not None and claim.key]
+    return [
+        claim for claim in article_claims() if claim.id.startswith(_PREFIX) and claim.article is not None and claim.key
+    ]
 
 
 def _article(book: Book) -> None:

@@ -76,9 +76,7 @@ class Book:
         cells = tuple(tuple(float(each) for each in row) for row in values)
         self.blocks.append(Shades(title=self._own(section), rows=tuple(rows), columns=tuple(columns), values=cells))
 
-    def boxes(
-        self, section: str, boxes: Iterable[tuple[str, Sequence[str]]], per_row: int, between: str = " "
-    ) -> None:
+    def boxes(self, section: str, boxes: Iterable[tuple[str, Sequence[str]]], per_row: int, between: str = " ") -> None:
         """A drawing of boxes, row by row."""
         drawn = tuple(Box(name=name, lines=tuple(lines)) for name, lines in boxes)
         self.blocks.append(Boxes(title=self._own(section), boxes=drawn, per_row=per_row, between=between))

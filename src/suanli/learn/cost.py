@@ -33,7 +33,8 @@ def lesson(lang: str) -> Lesson:
              hourly=raw["numerator"], price=start["price"], per_token=start["flops_per_token"],
              peak=start["peak_flop_per_s"], printed=printed, low=at_one / (printed + _LAST_DIGIT / 2),
              high=at_one / (printed - _LAST_DIGIT / 2), exact=exact, mfu=mfu,
-             at_mfu=usd_per_thousand_tokens(**start), next=beside["mfu"], at_next=usd_per_thousand_tokens(**beside))  # fmt: skip
+             at_mfu=usd_per_thousand_tokens(**start), next=beside["mfu"],
+             at_next=usd_per_thousand_tokens(**beside))  # fmt: skip
     sold = claim_inputs("gross-margin")["price"]
     _table(book, without, sold, mfu, exact)
     _ten(book, mfu)
@@ -58,6 +59,8 @@ def _ten(book: Book, mfu: float) -> None:
     by_points, by_ratio = unit_cost_change_by_points(mfu, points), unit_cost_change_by_ratio(relative)
     to, to_relative = mfu / (1 + by_points), mfu / (1 + by_ratio)
     book.say("ten", from_=mfu, to=to, to_relative=to_relative, by_points=by_points, by_ratio=by_ratio)
-    rows = [(format_percent(each, 1), unit_cost_change_by_points(each, points), by_ratio) for each in (mfu, 0.3, 0.4, 0.5)]
+    rows = [
+        (format_percent(each, 1), unit_cost_change_by_points(each, points), by_ratio) for each in (mfu, 0.3, 0.4, 0.5)
+    ]
     book.table("ten", ("text", "change", "change"), rows)
     book.keep(by_points=by_points, by_ratio=by_ratio)

@@ -90,5 +90,7 @@ def _families(book: Book) -> None:
         arch = read_model(name)
         found = count(arch, Workload(phase="train", seq=SEQ), rule)
         cache = count(arch, Workload(phase="decode", seq=1, kv_len=1), rule).bytes.kv_cache
-        rows.append((name, kind, found.params.total, found.params.active, found.flops_per_token, found.ideal_error["6n"], cache))
+        rows.append(
+            (name, kind, found.params.total, found.params.active, found.flops_per_token, found.ideal_error["6n"], cache)
+        )
     book.table("families", ("text", "text", "count", "count", "flops", "change", ","), rows)

@@ -10,7 +10,7 @@ from suanli.formulas.counting import ideal_flops
 from suanli.formulas.memory import weights_bytes
 from suanli.formulas.running import gpu_hours, wall_days
 from suanli.learn.book import Book
-from suanli.nouns.lesson import Lesson
+from suanli.nouns.lesson import Lesson, Value
 from suanli.nouns.workload import DTYPE_BITS, Workload
 from suanli.readers.model import read_model
 from suanli.verify import claim_inputs
@@ -29,7 +29,9 @@ def lesson(lang: str) -> Lesson:
     tokens = claim_inputs("gpt4-flops")["tokens"]
     experts, passed = held["experts_per_token"], routed["experts_per_token"]
     each, shared = held["params_per_expert"], held["shared_params"]
-    book.say("estimate", experts=experts, each=each, shared=shared, routed=passed, tokens=tokens, active=active, total=total)
+    book.say(
+        "estimate", experts=experts, each=each, shared=shared, routed=passed, tokens=tokens, active=active, total=total
+    )
     _drawn(book, experts, passed)
     _flops(book, int(active), int(total), tokens)
     bits = DTYPE_BITS["bf16"]
@@ -42,7 +44,9 @@ def lesson(lang: str) -> Lesson:
 def _drawn(book: Book, experts: int, passed: int) -> None:
     taken = {place * experts // passed + 1 for place in range(passed)}  # some two of them: the router decides
     boxes = [(book.word("shared_part"), (book.word("passed"),))]
-    boxes += [(book.word("expert", number=i + 1), (book.word("passed" if i in taken else "held"),)) for i in range(experts)]
+    boxes += [
+        (book.word("expert", number=i + 1), (book.word("passed" if i in taken else "held"),)) for i in range(experts)
+    ]
     book.boxes("drawn", boxes, per_row=_PER_ROW)
 
 
@@ -66,10 +70,12 @@ def _flops(book: Book, active: int, total: int, tokens: int) -> None:
 
 
 def _real(book: Book) -> None:
-    rows = []
+    rows: list[tuple[Value, ...]] = []
     for name in MODELS:
         found = count(read_model(name), Workload(phase="train", seq=SEQ), find_convention(DEFAULT))
-        off = [ideal_flops(_TRAINING, n, 1) / found.flops_per_token - 1 for n in (found.params.active, found.params.total)]
+        off = [
+            ideal_flops(_TRAINING, n, 1) / found.flops_per_token - 1 for n in (found.params.active, found.params.total)
+        ]
         rows.append((name, found.params.total, found.params.active, found.flops_per_token, *off))
     book.say("real", seq=SEQ)
     book.table("real", ("text", "count", "count", "flops", "change", "change"), rows)

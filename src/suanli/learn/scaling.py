@@ -73,7 +73,7 @@ def _laws(book: Book, found: Scaling) -> None:
     book.table("laws", ("text", "percent"), [(fit.law, fit.error) for fit in found.fits])
     measured = tuple((float(row.gpus), row.speedup) for row in found.sizes)
     first = found.sizes[0].gpus
-    book.plot("curve", ("exact", "g"), [
+    book.plot("curve", ("exact", ".2f"), [
         Curve(name=book.word("linear"), points=((float(first), 1.0), (float(ahead.gpus), ahead.gpus / first))),
         Curve(name=book.word("fitted", law=law), points=tuple((float(p.gpus), p.speedup) for p in found.curve)),
         Curve(name=book.word("measured"), points=measured, line=False),

@@ -12,7 +12,7 @@ from suanli.count import count
 from suanli.errors import Fault, InputError
 from suanli.learn.book import Book
 from suanli.learn.bpe import Tokeniser, train
-from suanli.learn.tiny import DTYPE, HEADS, LAYERS, POSITIONS, WIDTH, Tiny, arch_of, cache_bytes, generate, softmax
+from suanli.learn.tiny import DTYPE, HEADS, LAYERS, POSITIONS, WIDTH, Tiny, arch_of, generate, softmax
 from suanli.nouns.arch import Arch
 from suanli.nouns.counts import Count
 from suanli.nouns.lesson import Lesson
@@ -96,8 +96,12 @@ def _check(shown: Shown) -> None:
 def _tokens(book: Book, shown: Shown) -> None:
     corpus = len(own_text("transformer").encode())
     book.say("tokens", corpus=corpus, merges=len(shown.tokeniser.merges), vocab=shown.tokeniser.size,
-             bytes=len(shown.prompt.encode()), tokens=len(shown.tokens))  # fmt: skip
-    rows = [(place, token, len(shown.tokeniser.bytes_of(token)), shown.label(token)) for place, token in enumerate(shown.tokens)]
+             bytes=len(shown.prompt.encode()), tokens=len(shown.tokens),
+             shown=min(len(shown.tokens), MOST_DRAWN))  # fmt: skip
+    rows = [
+        (place, token, len(shown.tokeniser.bytes_of(token)), shown.label(token))
+        for place, token in enumerate(shown.tokens[:MOST_DRAWN])
+    ]
     book.table("tokens", (",", "d", ",", "text"), rows)
     book.keep(vocab=shown.tokeniser.size, tokens=len(shown.tokens))
 
@@ -117,7 +121,15 @@ def _steps(book: Book, shown: Shown, model: Tiny) -> None:
     rows: list[tuple[Any, ...]] = []
     for step in _ORDER:
         shape = "×".join(map(str, model.shapes[step])) if step in model.shapes else ""
-        rows.append((book.word(f"step_{step}"), shape, flops[step], moved[step], flops[step] / moved[step] if flops[step] else None))
+        rows.append(
+            (
+                book.word(f"step_{step}"),
+                shape,
+                flops[step],
+                moved[step],
+                flops[step] / moved[step] if flops[step] else None,
+            )
+        )
     whole, bytes_ = sum(flops.values()), sum(moved.values())
     assert whole == found.flops.model
     rows.append((book.word("total"), "", whole, bytes_, whole / bytes_))
@@ -138,7 +150,9 @@ def _picture(book: Book, shown: Shown, model: Tiny) -> None:
 def _chances(book: Book, shown: Shown, chances: Any) -> None:
     best = [int(each) for each in (-chances).argsort(kind="stable")[:_TOP]]
     book.say("chances", vocab=shown.tokeniser.size, even=1 / shown.tokeniser.size)
-    book.table("chances", ("d", "text", "percent"), [(token, shown.label(token), float(chances[token])) for token in best])
+    book.table(
+        "chances", ("d", "text", "percent"), [(token, shown.label(token), float(chances[token])) for token in best]
+    )
 
 
 def _phases(book: Book, shown: Shown) -> None:

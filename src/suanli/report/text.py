@@ -8,8 +8,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from suanli.report.chart import Chart, drawn
 from suanli.report.cells import cells, wrapped
+from suanli.report.chart import Chart, drawn
 from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose, Table
 
 FIRST_COLUMN_WHOLE = 52  # names up to this long are not broken over lines

@@ -48,7 +48,10 @@ def _joined(lines: list[str]) -> str:
 
 def _spaced(before: str, after: str) -> bool:
     wide = [unicodedata.east_asian_width(each) in _WIDE for each in (before, after)]
-    marks = [is_wide and unicodedata.category(each).startswith("P") for is_wide, each in zip(wide, before + after, strict=True)]
+    marks = [
+        is_wide and unicodedata.category(each).startswith("P")
+        for is_wide, each in zip(wide, before + after, strict=True)
+    ]
     return not all(wide) and not any(marks)
 
 
