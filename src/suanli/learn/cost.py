@@ -58,7 +58,18 @@ def _ten(book: Book, mfu: float) -> None:
     points, relative = claim_inputs("cost-points")["points"], claim_inputs("cost-relative")["relative"]
     by_points, by_ratio = unit_cost_change_by_points(mfu, points), unit_cost_change_by_ratio(relative)
     to, to_relative = mfu / (1 + by_points), mfu / (1 + by_ratio)
-    book.say("ten", from_=mfu, to=to, to_relative=to_relative, by_points=by_points, by_ratio=by_ratio)
+    claimed = {claim.id: claim.article for claim in article_claims()}["cost-points"]
+    assert claimed is not None
+    book.say(
+        "ten",
+        relative=relative,
+        said=-claimed,
+        from_=mfu,
+        to=to,
+        to_relative=to_relative,
+        by_points=by_points,
+        by_ratio=by_ratio,
+    )
     rows = [
         (format_percent(each, 1), unit_cost_change_by_points(each, points), by_ratio) for each in (mfu, 0.3, 0.4, 0.5)
     ]

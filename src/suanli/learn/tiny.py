@@ -5,6 +5,7 @@ Its layers, names and shapes are those of the config that `count` reads, so that
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from suanli.nouns.arch import Arch
 from suanli.readers.model import read_model
 
 LAYERS, HEADS, WIDTH, POSITIONS, FFN = 2, 4, 64, 128, 256
-DTYPE = "fp32"  # numpy's float32
+DTYPE = "fp32"  # numpy's float32: scalars beside arrays are Python's, which widen nothing
 _SHARP = 8.0  # makes the scores of random weights large enough that attention is seen to choose
 _EPSILON = 1e-5
 
@@ -85,7 +86,7 @@ class Tiny:
                 cache[layer] = (k, v)
             else:
                 cache.append((k, v))
-        scores = self._product("attention", q, k.swapaxes(1, 2)) * _SHARP / np.sqrt(q.shape[-1])
+        scores = self._product("attention", q, k.swapaxes(1, 2)) * _SHARP / math.sqrt(q.shape[-1])
         late = np.triu(np.ones(scores.shape[1:], dtype=bool), k.shape[1] - len(x) + 1)  # keys after the query
         chances = softmax(np.where(late, -np.inf, scores))
         self.attention.append(chances)
@@ -97,7 +98,7 @@ class Tiny:
         import numpy as np  # noqa: PLC0415
 
         wide = self._product("mlp", x, self.weights[f"{layer}.c_fc"])
-        gelu = wide / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
+        gelu = wide / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)))
         return self._product("mlp", gelu, self.weights[f"{layer}.mlp"])
 
     def _product(self, step: str, left: Array, right: Array) -> Array:
