@@ -66,7 +66,7 @@ def train(text: str, merges: int) -> Tokeniser:
         learnt.append(best)
         joined: Counter[Word] = Counter()
         for word, times in counts.items():
-            joined[_joined(word, best, BYTES + place)] += times
+            joined[_joined(word, best, BYTES + place) if best[0] in word else word] += times
         counts = joined
     return Tokeniser(tuple(learnt))
 

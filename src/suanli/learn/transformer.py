@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from suanli.catalog.conventions import DEFAULT, find_convention
@@ -67,9 +67,15 @@ class Shown:
         return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)[:_LABEL]
 
 
+@cache
+def tokeniser() -> Tokeniser:
+    """Trained when it is first needed, on the lesson's own text."""
+    return train(own_text("transformer"), MERGES)
+
+
 def lesson(lang: str, *, prompt: str = PROMPT, new_tokens: int = NEW_TOKENS, seed: int = 0) -> Lesson:
     """The lesson. Raises InputError for a prompt that is empty or too long for the model."""
-    shown = Shown(train(own_text("transformer"), MERGES), prompt, seed, new_tokens)
+    shown = Shown(tokeniser(), prompt, seed, new_tokens)
     _check(shown)
     book, model = Book("transformer", lang), shown.model()
     logits = model.run(shown.tokens)
