@@ -59,6 +59,7 @@ from suanli.nouns.comparison import Comparison
 from suanli.nouns.convention import Convention
 from suanli.nouns.counts import Count
 from suanli.nouns.goodput import Goodput
+from suanli.nouns.lesson import Lesson
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
@@ -157,6 +158,7 @@ def with_outputs(text: str) -> str:
 RESULTS: dict[str, type] = {
     "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "layout": LayoutPlan, "goodput": Goodput,
     "scale": Scaling, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
+    "learn": Lesson,
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ def test_public_names() -> None:
 def test_a_verb_is_a_function_even_where_a_module_has_its_name() -> None:
     import suanli.compare.session
     import suanli.count
+    import suanli.learn.book
     import suanli.verify
     import suanli.why
 

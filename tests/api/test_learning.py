@@ -39,14 +39,26 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         {"topic": "backprop", "inputs": 3},
         "inputs are not what the network has in --inputs; got 3; expected 2 numbers with commas between them.",
     ),
-    ({"topic": "backprop", "inputs": "1,x"}, "not a number with a unit in --inputs; got 'x'; expected a number like 1.2."),
-    ({"topic": "backprop", "hidden_bias": float("nan")}, "not a finite number in --hidden-bias; got nan; expected a number like 1.2."),
+    (
+        {"topic": "backprop", "inputs": "1,x"},
+        "not a number with a unit in --inputs; got 'x'; expected a number like 1.2.",
+    ),
+    (
+        {"topic": "backprop", "hidden_bias": float("nan")},
+        "not a finite number in --hidden-bias; got nan; expected a number like 1.2.",
+    ),
     ({"topic": "backprop", "rate": "2e6"}, "a number too large in --rate; got '2e6'; expected at most 1,000,000."),
     ({"topic": "backprop", "steps": "1M"}, "steps is not possible in --steps; got '1M'; expected at most 100,000."),
     ({"topic": "backprop", "steps": "-1"}, "a quantity below zero in --steps; got '-1'; expected a number like 8192."),
     ({"topic": "transformer", "new_tokens": 0}, "no token to put out in --new-tokens; got 0; expected at least 1."),
-    ({"topic": "transformer", "seed": 2**32}, "seed is not possible in --seed; got 4294967296; expected at most 4,294,967,295."),
-    ({"topic": "transformer", "prompt": ""}, "no prompt that can be read in --prompt; got ''; expected 1 to 2,000 characters."),
+    (
+        {"topic": "transformer", "seed": 2**32},
+        "seed is not possible in --seed; got 4294967296; expected at most 4,294,967,295.",
+    ),
+    (
+        {"topic": "transformer", "prompt": ""},
+        "no prompt that can be read in --prompt; got ''; expected 1 to 2,000 characters.",
+    ),
     (
         {"topic": "transformer", "prompt": "\ud800"},
         "no prompt that can be read in --prompt; got '\\ud800'; expected 1 to 2,000 characters.",
@@ -55,7 +67,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         {"topic": "transformer", "new_tokens": 128},
         "the prompt does not fit the model in --prompt; got 11 tokens, and 128 to put out; expected 1 to 128 together.",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("asked", "said"), FAULTS, ids=[str(row[0])[:50] for row in FAULTS])
@@ -139,6 +151,6 @@ def test_no_prompt_breaks_the_lesson(prompt: str) -> None:
     try:
         found = suanli.learn("transformer", prompt=prompt, new_tokens=1)
     except InputError as problem:
-        assert "--prompt" in str(problem)  # noqa: PT017
+        assert "--prompt" in str(problem)
     else:
         assert found.to_json()

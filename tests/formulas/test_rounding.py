@@ -71,4 +71,6 @@ def test_by_hand(value: float, exponent: int, mantissa: int, wanted: float) -> N
 def test_rounding_twice_changes_nothing_and_is_near(value: float, mantissa: int) -> None:
     once = rounded_number(value, 8, mantissa)
     assert rounded_number(once, 8, mantissa) == once
-    assert math.isclose(once, value, rel_tol=number_step(mantissa) / 2 * (1 + 1e-12), abs_tol=smallest_number(8, mantissa))
+    assert math.isclose(
+        once, value, rel_tol=number_step(mantissa) / 2 * (1 + 1e-12), abs_tol=smallest_number(8, mantissa)
+    )

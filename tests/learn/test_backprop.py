@@ -81,7 +81,14 @@ def test_the_curve_falls_from_step_to_step(taught: Lesson) -> None:
 
 @pytest.mark.parametrize(
     ("last", "steps"),
-    [(0, ()), (1, (1,)), (2, (1, 2)), (6, (1, 2, 3, 5, 6)), (10, (1, 2, 3, 5, 7, 10)), (25, (1, 2, 3, 5, 7, 10, 20, 25))],
+    [
+        (0, ()),
+        (1, (1,)),
+        (2, (1, 2)),
+        (6, (1, 2, 3, 5, 6)),
+        (10, (1, 2, 3, 5, 7, 10)),
+        (25, (1, 2, 3, 5, 7, 10, 20, 25)),
+    ],
 )
 def test_steps_that_are_shown(last: int, steps: tuple[int, ...]) -> None:
     assert shown_steps(last) == steps

@@ -115,8 +115,10 @@ def test_every_writer_writes_every_lesson(topic: str, lang: str, suffix: str) ->
         assert text.startswith(f"# {taught(topic, lang).title}\n")
         assert all(paragraph in text for block in page(topic, lang).blocks if isinstance(block, Prose)
                    for paragraph in block.paragraphs)  # fmt: skip
-        assert text.count("```text") == text.count("\n```\n") == sum(
-            isinstance(block, Picture) or type(block).__name__ == "Chart" for block in page(topic, lang).blocks
+        assert (
+            text.count("```text")
+            == text.count("\n```\n")
+            == sum(isinstance(block, Picture) or type(block).__name__ == "Chart" for block in page(topic, lang).blocks)
         )
 
 

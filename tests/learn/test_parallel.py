@@ -105,7 +105,12 @@ def test_every_drawing_has_the_whole_cluster() -> None:
 
 def made_up(model: str, pins: dict[str, Any]) -> PlannedLayout:
     """A plan with round figures: fitted profiles change, the page does not."""
-    entries = (("matmul", 0.4), ("tensor parallel", 0.05), ("bubble", 0.1 if "pp" in pins else 0.0), ("optimizer", 0.02))
+    entries = (
+        ("matmul", 0.4),
+        ("tensor parallel", 0.05),
+        ("bubble", 0.1 if "pp" in pins else 0.0),
+        ("optimizer", 0.02),
+    )
     account = tuple(Entry(name, seconds) for name, seconds in entries)
     memory = {"weights": 10, "gradients": 20, "optimizer": 60, "activations": 15, "logits": 4, "buffers": 1}
     held = {name: size * GIBI // (2 if pins else 1) for name, size in memory.items()}

@@ -74,7 +74,8 @@ def test_peaks_are_the_catalogue_s(taught: Lesson) -> None:
     for row, name in zip(tables(taught)[3].rows, GPUS, strict=True):
         found = suanli.gpus(name).devices[0].peaks_flop_per_s
         assert row[1:6] == tuple(
-            None if found.get(dtype) is None else found[dtype] / 1e12 for dtype in ("fp32", "tf32", "fp16", "bf16", "fp8")
+            None if found.get(dtype) is None else found[dtype] / 1e12
+            for dtype in ("fp32", "tf32", "fp16", "bf16", "fp8")
         )
         assert row[-1] is None or row[-1] == pytest.approx(found["fp8"] / found["bf16"])
 

@@ -29,7 +29,12 @@ def tables(found: Lesson) -> list[Grid]:
 # source facts §3: 23.66/6.34/4; 1984.0/531.9/4; 55.2/59.1; 55.2/59.0
 @pytest.mark.parametrize(
     ("name", "wanted"),
-    [("by_time", 23.66 / 6.34 / 4), ("by_rate", 1984.0 / 531.9 / 4), ("by_mfu", 55.2 / 59.1), ("by_mixed_mfu", 55.2 / 59)],
+    [
+        ("by_time", 23.66 / 6.34 / 4),
+        ("by_rate", 1984.0 / 531.9 / 4),
+        ("by_mfu", 55.2 / 59.1),
+        ("by_mixed_mfu", 55.2 / 59),
+    ],
 )
 def test_the_forms(taught: Lesson, name: str, wanted: float) -> None:
     assert taught.values[name] == pytest.approx(wanted)

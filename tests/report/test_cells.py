@@ -21,13 +21,21 @@ def test_cells(text: str, width: int) -> None:
 
 @given(st.text(alphabet=st.characters(min_codepoint=0x20, max_codepoint=0x9FFF, categories=["L", "Nd", "Po", "Sm"])))
 def test_cells_are_rich_s_where_scripts_are_ours(text: str) -> None:
-    ours = "".join(each for each in text if each.isascii() or "\u4e00" <= each <= "\u9fff" or each in "，。、；：！？（）")
+    ours = "".join(
+        each for each in text if each.isascii() or "\u4e00" <= each <= "\u9fff" or each in "，。、；：！？（）"
+    )
     assert cells(ours) == cell_len(ours)
 
 
 @pytest.mark.parametrize(
     ("text", "width", "right", "wanted"),
-    [("a", 3, False, "a  "), ("a", 3, True, "  a"), ("算", 3, False, "算 "), ("算", 3, True, " 算"), ("算力", 3, False, "算力")],
+    [
+        ("a", 3, False, "a  "),
+        ("a", 3, True, "  a"),
+        ("算", 3, False, "算 "),
+        ("算", 3, True, " 算"),
+        ("算力", 3, False, "算力"),
+    ],
 )
 def test_padded(text: str, width: int, right: bool, wanted: str) -> None:
     assert padded(text, width, right=right) == wanted
@@ -44,6 +52,7 @@ LINES = [
     ("is 41.62 % of it", 10, ["is 41.62 %", "of it"]),
     ("is 41.62 % of it", 9, ["is", "41.62 %", "of it"]),  # percent stays with its number
     ("a = b", 3, ["a =", "b"]),
+    ("is (y − t)·y", 8, ["is", "(y − t)·y"]),  # a difference stays whole
     ("token 有 3 个", 8, ["token 有", "3 个"]),
     ("", 10, []),
     ("  ", 10, []),

@@ -66,9 +66,14 @@ def test_boxes_by_hand() -> None:
 
 @pytest.mark.parametrize("log_y", [True, False])
 def test_a_plot(log_y: bool) -> None:
-    series = (Series(name="l", points=((1.0, 1.0), (100.0, 100.0))),
-              Series(name="m", points=((10.0, 10.0),), line=False), Series(name="k", points=((1.0, 50.0), (9.0, 2.0))))  # fmt: skip
-    chart = shown(Plot(title="P", series=series, x_name="x", y_name="y", x_format="g", y_format=".0f", log_y=log_y)).blocks[0]
+    series = (
+        Series(name="l", points=((1.0, 1.0), (100.0, 100.0))),
+        Series(name="m", points=((10.0, 10.0),), line=False),
+        Series(name="k", points=((1.0, 50.0), (9.0, 2.0))),
+    )
+    chart = shown(
+        Plot(title="P", series=series, x_name="x", y_name="y", x_format="g", y_format=".0f", log_y=log_y)
+    ).blocks[0]
     assert isinstance(chart, Chart) and chart.log_y is log_y
     assert [(curve.mark, curve.line) for curve in chart.curves] == [("─", True), ("●", False), ("·", True)]
     assert chart.x_ticks == ((1, "1"), (10, "10"), (100, "100"))
@@ -86,6 +91,7 @@ def test_in_files() -> None:
         Boxes(title="", per_row=1, boxes=(Box(name="x", lines=()),)),
     )
     assert as_markdown(made) == (
-        "# 课\n\n## T\n\na | b\n\nc\n\n## G\n\n| a |\n| ---: |\n| 1,000 |\n\n```text\n┌x┐\n└─┘\n```\n\n## Notes\n\n- a note\n"
+        "# 课\n\n## T\n\na | b\n\nc\n\n## G\n\n| a |\n| ---: |\n| 1,000 |\n\n"
+        "```text\n┌x┐\n└─┘\n```\n\n## Notes\n\n- a note\n"
     )
     assert as_csv(made) == 'a\n"1,000"\n'

@@ -20,13 +20,13 @@ def _legend(*names: str) -> dict[str, str]:
     return {name: _LEGEND[name] for name in names}
 
 
-@formula(unit="", expression="2^−m", source=_IEEE, legend=_legend("mantissa_bits"))
+@formula(unit="number", expression="2^−m", source=_IEEE, legend=_legend("mantissa_bits"))
 def number_step(mantissa_bits: int) -> float:
     """Distance from 1 to the next larger number."""
     return 2.0**-mantissa_bits
 
 
-@formula(unit="", expression="(2 − 2^−m)·2^b, b = 2^(e−1) − 1; all finite: (2 − 2·2^−m)·2^(b+1)",
+@formula(unit="number", expression="(2 − 2^−m)·2^b, b = 2^(e−1) − 1; all finite: (2 − 2·2^−m)·2^(b+1)",
          source=f"{_IEEE}; {_OCP}", legend=_legend("exponent_bits", "mantissa_bits", "all_finite"))  # fmt: skip
 def largest_number(exponent_bits: int, mantissa_bits: int, all_finite: bool) -> float:
     """The largest finite number."""
@@ -35,14 +35,14 @@ def largest_number(exponent_bits: int, mantissa_bits: int, all_finite: bool) -> 
     return math.ldexp(2 - 2 * step, top + 1) if all_finite else math.ldexp(2 - step, top)
 
 
-@formula(unit="", expression="2^(1 − b − m), b = 2^(e−1) − 1", source=f"{_IEEE}: the last subnormal",
+@formula(unit="number", expression="2^(1 − b − m), b = 2^(e−1) − 1", source=f"{_IEEE}: the last subnormal",
          legend=_legend("exponent_bits", "mantissa_bits"))  # fmt: skip
 def smallest_number(exponent_bits: int, mantissa_bits: int) -> float:
     """The smallest number above 0, a subnormal."""
     return math.ldexp(1.0, 2 - 2 ** (exponent_bits - 1) - mantissa_bits)
 
 
-@formula(unit="", expression="x to the nearest multiple of its step, halves to even; 0 below the smallest",
+@formula(unit="number", expression="x to the nearest multiple of its step, halves to even; 0 below the smallest",
          source=f"{_IEEE} §4.3.1", legend=_legend("value", "exponent_bits", "mantissa_bits"))  # fmt: skip
 def rounded_number(value: float, exponent_bits: int, mantissa_bits: int) -> float:
     """A number as the format keeps it; what is too large for it is not asked about here."""

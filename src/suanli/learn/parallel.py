@@ -96,7 +96,7 @@ def _held(book: Book, found: dict[str, PlannedLayout], capacity: int) -> None:
         fits = book.word("yes" if total <= capacity else "no")
         rows.append((_NAMES[way], *(each / GIBI for each in (*shown, total - sum(shown), total)), fits))
         book.keep(**{f"{way}_total_bytes": total, f"{way}_step_s": plan.step_time_s})
-    book.table("held", ("text", *(".1f",) * 6, "text"), rows)
+    book.table("held", ("text", *(".1f" for _ in rows[0][1:-1]), "text"), rows)
 
 
 def _sent(book: Book, found: dict[str, PlannedLayout], sent: dict[str, float]) -> None:

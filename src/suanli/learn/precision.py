@@ -105,7 +105,7 @@ def _memory(book: Book) -> None:
         book.keep(**{f"bytes_per_param_{dtype}": states / arch.params_total})
     mixed = book.values["bytes_per_param_bf16"]
     book.say("memory", model=MODEL, params=arch.params_total, mixed=mixed)
-    book.table("memory", ("text", *(",.1f",) * 6), rows)
+    book.table("memory", ("text", *(",.1f" for _ in rows[0][1:])), rows)
 
 
 def _speed(book: Book) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 _WIDE = ("W", "F")
 _NEVER_FIRST = "，。、；：！？）》」』】％”’…·"  # closes what went before: never begins a line
-_HELD = "%=×·/:≈+"  # stays with what stands before it, though a blank parts them
+_HELD = "%=×·/:≈+−"  # stays with what stands before it, though a blank parts them
+_JOINS = "−·"  # and with what follows
 _NEVER_LAST = "（《「『【“‘"  # opens what follows: never ends a line
 
 
@@ -47,7 +48,7 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def _held(text: str) -> Iterator[str]:
-    """Pieces, `%` and operators with the number before them."""
+    """Pieces, `%` and operators with the number before them, a minus and a product with both."""
     parts = list(pieces(text))
     place = 0
     while place < len(parts):
@@ -55,6 +56,9 @@ def _held(text: str) -> Iterator[str]:
         while place + 2 < len(parts) and parts[place + 1].isspace() and parts[place + 2][0] in _HELD:
             piece += parts[place + 1] + parts[place + 2]
             place += 2
+            if piece[-1] in _JOINS and place + 2 < len(parts):
+                piece += parts[place + 1] + parts[place + 2]
+                place += 2
         yield piece
         place += 1
 
