@@ -64,6 +64,7 @@ from suanli.nouns.counts import Count
 from suanli.nouns.explained import Explained
 from suanli.nouns.goodput import Goodput
 from suanli.nouns.infer import Inference
+from suanli.nouns.lesson import Lesson
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
 from suanli.nouns.result import Result
@@ -171,7 +172,7 @@ def with_outputs(text: str) -> str:
 RESULTS: dict[str, type] = {
     "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "layout": LayoutPlan, "goodput": Goodput,
     "scale": Scaling, "calibrate": Calibrated, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
-    "infer": Inference, "explain": Explained, "summarise": Summarised,
+    "infer": Inference, "explain": Explained, "summarise": Summarised, "learn": Lesson,
 }  # fmt: skip
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import suanli
 
 VERBS = {
-    "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "mfu", "models", "scale",
-    "summarise", "train", "verify", "why",
+    "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "learn", "mfu", "models",
+    "scale", "summarise", "train", "verify", "why",
 }  # fmt: skip
 
 
@@ -23,6 +23,7 @@ def test_a_verb_is_a_function_even_where_a_module_has_its_name() -> None:
     import suanli.compare.session
     import suanli.count
     import suanli.explain.whole
+    import suanli.learn.book
     import suanli.verify
     import suanli.why
 

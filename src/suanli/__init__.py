@@ -16,6 +16,7 @@ from suanli.api import (
     gpus,
     infer,
     layout,
+    learn,
     mfu,
     models,
     scale,
@@ -29,7 +30,7 @@ from suanli.version import VERSION
 __version__ = VERSION
 
 __all__ = [
-    "__version__", "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "mfu", "models",
-    "scale", "summarise", "train",
+    "__version__", "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "learn", "mfu",
+    "models", "scale", "summarise", "train",
     "verify", "why",
 ]  # fmt: skip

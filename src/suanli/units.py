@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from functools import partial
 
 from suanli.errors import Fault, QuantityError, nearest_names, shown
 
@@ -264,3 +265,33 @@ def format_power(value: float, digits: int = 4) -> str:
     """Power: `11.47 MW`."""
     number, prefix = _step(value, _STEPS, digits)
     return f"{number} {prefix}W"
+
+
+def format_change(fraction: float) -> str:
+    """A change, a part of what it was, in percent with its sign: `-2.67 %`; one that rounds to nothing is `0.00 %`."""
+    text = f"{fraction * 100:+.2f} %"
+    return text[1:] if text[1:] == "0.00 %" else text
+
+
+FORMATS: Mapping[str, Callable[[float], str]] = {
+    "bytes": format_bytes,
+    "bytes_per_s": format_bytes_per_s,
+    "count": format_count,
+    "exact": format_exact,
+    "flop_per_s": format_flop_per_s,
+    "flops": format_flops,
+    "percent": format_percent,
+    **{f"percent{digits}": partial(format_percent, digits=digits) for digits in (0, 1, 3)},
+    "change": format_change,
+    "seconds": format_seconds,
+    "usd": format_usd,
+}
+
+
+def format_as(value: float | str | None, spec: str) -> str:
+    """A value as a name of `FORMATS` prints it, else by Python's own format; a text as it is, None as nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return FORMATS[spec](value) if spec in FORMATS else format(value, spec)

@@ -124,6 +124,13 @@ def check_claim(claim: Claim) -> ClaimResult:
     )  # fmt: skip
 
 
+def claim_inputs(claim_id: str) -> dict[str, Any]:
+    """The numbers an article's claim starts from, nested quantities worked out. Raises KeyError for no such claim."""
+    claim = {each.id: each for each in article_claims()}[claim_id]
+    found: dict[str, Any] = {key: _evaluated(value) for key, value in claim.inputs.items()}
+    return found
+
+
 def _status(claim: Claim, got: float | None) -> str:
     if claim.verdict in _UNCHECKED:
         return _UNCHECKED[claim.verdict]

@@ -52,6 +52,12 @@ SAME: list[tuple[str, Any]] = [
     ("models gpt2", lambda: suanli.models("gpt2")),
     ("why params.total gpt2", lambda: suanli.why("params.total", "gpt2")),
     ("verify --only articles", lambda: suanli.verify("articles")),
+    ("learn", suanli.learn),
+    (
+        "learn backprop --rate 1 --weights 1,2,3,4,5,6,7,8",
+        lambda: suanli.learn("backprop", rate="1", weights="1,2,3,4,5,6,7,8"),
+    ),
+    ("learn cost --lang zh", lambda: suanli.learn("cost", lang="zh")),
 ]
 
 
@@ -90,6 +96,8 @@ EXITS = [
         "measured points are of a section that needs them in --data; got '.'",
     ),
     ("why nothing", 2, "error: unknown quantity 'nothing' in ID"),
+    ("learn backprp", 2, "error: unknown topic 'backprp' in TOPIC"),
+    ("learn moe --rate 2", 2, "error: an option of the lesson backprop in --rate"),
     ("verify --only everything", 2, "error: unknown section 'everything' in --only"),
     ("count gpt2 -o out.pdf", 2, "error: the suffix names no format in --output"),
     ("count gpt2 -o out.html", 2, "error: this version writes no such file in --output"),
@@ -193,6 +201,7 @@ SURFACE = {
     "gpus step-time global-batch "
     "tokens-per-second tflops-per-gpu peak tokens mfu hfu goodput deadline price power pue",
     "verify": "only all types data",
+    "learn": "lang inputs targets weights hidden-bias output-bias rate steps prompt new-tokens seed",
 }
 
 

@@ -9,6 +9,7 @@ from suanli.api.comparing import compare
 from suanli.api.counting import count
 from suanli.api.explaining import explain
 from suanli.api.folders import explain_folder, summarise
+from suanli.api.learning import learn
 from suanli.api.measuring import mfu
 from suanli.api.planning import layout
 from suanli.api.reasons import why
@@ -19,7 +20,6 @@ from suanli.api.training import train
 from suanli.api.verifying import verify
 
 __all__ = [
-    "calibrate", "compare", "count", "explain", "explain_folder", "goodput", "gpus", "infer", "layout", "mfu", "models",
-    "scale", "summarise", "train",
-    "verify", "why",
+    "calibrate", "compare", "count", "explain", "explain_folder", "goodput", "gpus", "infer", "layout", "learn",
+    "mfu", "models", "scale", "summarise", "train", "verify", "why",
 ]  # fmt: skip

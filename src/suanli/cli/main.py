@@ -19,6 +19,7 @@ from suanli.cli import (
     goodput,
     infer,
     layout,
+    learn,
     mfu,
     scale,
     summarise,
@@ -68,6 +69,7 @@ app.command("gpus")(catalogues.gpus_command)
 app.command("models")(catalogues.models_command)
 app.command("why")(why.command)
 app.command("verify")(verify.command)
+app.command("learn")(learn.command)
 
 
 def main() -> None:

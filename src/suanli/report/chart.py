@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from suanli.report.cells import cells
+
 HEIGHT = 14  # rows of the plot
 WIDEST = 100
 NARROWEST = 20
@@ -133,7 +135,7 @@ class _Plot:
         line = ""
         for _, start, label in self._ticks():
             line = line.ljust(start) + label
-        return f"{line}  {self.chart.x_label}" if len(line) + len(self.chart.x_label) + GAP <= self.width else line
+        return f"{line}  {self.chart.x_label}" if len(line) + cells(self.chart.x_label) + GAP <= self.width else line
 
 
 def _span(values: list[float]) -> tuple[float, float]:

@@ -38,7 +38,28 @@ class Lines:
     lines: tuple[str, ...]
 
 
-Block = Facts | Table | Lines | Chart
+@dataclass(frozen=True)
+class Prose:
+    """Paragraphs, broken into lines where they are shown, never wider than is good to read."""
+
+    title: str
+    paragraphs: tuple[str, ...]
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """What makes it empty or not, as other blocks have it."""
+        return self.paragraphs
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in characters, shown as it is."""
+
+    title: str
+    rows: tuple[str, ...]
+
+
+Block = Facts | Table | Lines | Chart | Prose | Picture
 
 
 @dataclass(frozen=True)

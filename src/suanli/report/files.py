@@ -11,7 +11,7 @@ from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names,
 from suanli.nouns.result import Result
 from suanli.report.chart import Chart, plain
 from suanli.report.csv_files import as_csv
-from suanli.report.document import Block, Document, Facts, Lines
+from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose
 from suanli.report.pages import document_of
 from suanli.report.stack_files import stack_toml
 
@@ -40,6 +40,10 @@ CHART_WIDTH = 80
 def _markdown(block: Block) -> str:
     if isinstance(block, Chart):
         return "\n".join(("```text", *plain(block, CHART_WIDTH), "```")) if block.rows else ""
+    if isinstance(block, Prose):
+        return "\n\n".join(block.paragraphs)
+    if isinstance(block, Picture):
+        return "\n".join(("```text", *block.rows, "```")) if block.rows else ""
     if isinstance(block, Lines):
         return "\n".join(f"- {_cell(line)}" for line in block.lines)
     if isinstance(block, Facts):

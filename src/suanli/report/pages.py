@@ -15,6 +15,7 @@ from suanli.report import (
     goodput_pages,
     infer_pages,
     layout_pages,
+    lesson_pages,
     reason_pages,
     run_pages,
     scale_pages,
@@ -38,6 +39,7 @@ PAGES: dict[str, Callable[[Result], Document]] = {
     "models": catalogue_pages.models_document,
     "why": reason_pages.why_document,
     "verify": verify_pages.verify_document,
+    "learn": lesson_pages.learn_document,
 }
 
 

@@ -8,12 +8,14 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from suanli.report.cells import cells, wrapped
 from suanli.report.chart import Chart, drawn
-from suanli.report.document import Block, Document, Facts, Lines, Table
+from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose, Table
 
 FIRST_COLUMN_WHOLE = 52  # names up to this long are not broken over lines
 NARROWEST_WORDS = 16  # columns of words are folded down to this
 GAP, INDENT = 2, 2
+READABLE = 78  # longer lines of prose are hard to follow
 
 
 def print_document(document: Document, console: Console) -> None:
@@ -37,6 +39,10 @@ def _body(block: Block, width: int) -> RichTable | Text:
         return Text("\n").join(Text.assemble(*line) for line in drawn(block, width))
     if isinstance(block, Lines):
         return Text("\n".join(block.lines))
+    if isinstance(block, Prose):
+        return Text("\n\n".join("\n".join(wrapped(each, min(width, READABLE))) for each in block.paragraphs))
+    if isinstance(block, Picture):
+        return Text("\n".join(block.rows), no_wrap=True)
     if isinstance(block, Facts):
         return _facts(block)
     return _table(block) if least_width(block) <= width else _records(block)
@@ -54,7 +60,7 @@ def _facts(block: Facts) -> RichTable:
 
 def _kept_whole(block: Table, index: int) -> bool:
     """Whether a column is never broken over lines: numbers, and names that are short."""
-    longest = max((len(row[index]) for row in block.rows), default=0)
+    longest = max((cells(row[index]) for row in block.rows), default=0)
     return block.aligned_right(index) or (index == 0 and longest <= FIRST_COLUMN_WHOLE)
 
 
@@ -62,9 +68,9 @@ def least_width(block: Table) -> int:
     """Characters a table needs so that no number is cut."""
     widths = []
     for index, name in enumerate(block.columns):
-        longest = max((len(row[index]) for row in block.rows), default=0)
+        longest = max((cells(row[index]) for row in block.rows), default=0)
         whole = _kept_whole(block, index)
-        widths.append(max(longest, len(name)) if whole else min(longest, NARROWEST_WORDS))
+        widths.append(max(longest, cells(name)) if whole else min(longest, NARROWEST_WORDS))
     return sum(widths) + GAP * len(widths)
 
 
