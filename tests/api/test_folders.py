@@ -142,6 +142,15 @@ def test_several_summaries_need_a_folder(job: Path, tmp_path: Path) -> None:
     )
 
 
+def test_one_summary_is_parquet_in_a_folder_that_is_there(job: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"^a summary is a Parquet file in --output; got .*r\.json; expected a folder, or"
+    ):
+        suanli.summarise(job / "rank0.json.gz", tmp_path / "r.json")
+    with pytest.raises(InputError, match=r"^there is no such folder in --output; got .*none\.$"):
+        suanli.summarise(job / "rank0.json.gz", tmp_path / "none" / "r.parquet")
+
+
 def test_one_trace_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("nonsense")
     with pytest.raises(UnreadableFileError):

@@ -69,6 +69,12 @@ def test_a_summary_under_another_name_is_not_trusted(trace: Path, tmp_path: Path
     assert Store(tmp_path / "s").digests() == frozenset()
 
 
+def test_a_summary_for_another_gpu_is_not_trusted_under_the_plain_name(trace: Path, tmp_path: Path) -> None:
+    path = kept(trace, tmp_path / "s", "h100-sxm").path_of(digest_of(trace))
+    path.rename(path.with_name(f"{digest_of(trace)}.parquet"))
+    assert Store(tmp_path / "s").digests() == frozenset()
+
+
 def test_digest_of_bytes(tmp_path: Path) -> None:
     """RFC 7693's own vector is for 64 bytes; of 16 the empty input gives this (Python's hashlib and b2sum -l 128)."""
     path = tmp_path / "empty"

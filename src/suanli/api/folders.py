@@ -226,6 +226,10 @@ def _one(trace: str, target: Path, gpu: str | None) -> SummaryFile:
     from suanli.fleet.job import Job, summarise_job  # noqa: PLC0415
     from suanli.fleet.store import source_of, write_bytes  # noqa: PLC0415
 
+    if not target.parent.is_dir():  # told before the work, not after it
+        raise UnreadableFileError(
+            Fault(code="no_folder", message="there is no such folder", where="--output", got=str(target.parent))
+        )
     done = summarise_job(Job(source_of(trace), gpu))
     if done.content is None:
         raise UnreadableFileError(*done.faults)
@@ -236,9 +240,10 @@ def _one(trace: str, target: Path, gpu: str | None) -> SummaryFile:
 def _several(
     traces: Sequence[str], target: Path, gpu: str | None, engine: str, workers: int | None, progress: Progress | None
 ) -> list[SummaryFile]:
+    message = "a summary is a Parquet file" if len(traces) == 1 else f"{len(traces)} summaries need a folder"
     if target.suffix and not target.is_dir():
         raise InputError(
-            Fault(code="not_a_folder", message=f"{len(traces)} summaries need a folder", where="--output",
+            Fault(code="not_a_folder", message=message, where="--output",
                   got=str(target), expected="a folder, or one trace and a file ending in .parquet")
         )  # fmt: skip
     with ExitStack() as stack:

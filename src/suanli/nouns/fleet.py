@@ -72,6 +72,32 @@ class FleetCollective:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FleetStep:
+    """One step over all devices that have it."""
+
+    name: str = _doc("", "as marked, or its number")
+    ranks: int = _doc("", "devices that have it")
+    median_s: float = _doc("s", "of the device in the middle")
+    longest_s: float = _doc("s", "of the slowest device")
+    compute_median_s: float = _doc("s", "kernels that do not communicate, of the device in the middle")
+    compute_longest_s: float = _doc("s", "of the device that computes longest")
+    slowest_rank: int = _doc("", "that computes longest")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetKernel:
+    """All runs of one kernel that computes, over all devices."""
+
+    name: str = _doc("", "as printed")
+    ranks: int = _doc("", "devices that run it")
+    count: int = _doc("", "runs, over all of them")
+    total_s: float = _doc("s", "of all runs on all devices")
+    median_s: float = _doc("s", "of all runs on the device in the middle")
+    longest_s: float = _doc("s", "of all runs on the slowest device")
+    slowest_rank: int = _doc("", "where they take longest")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wait:
     """One rank waits for another that comes last to their collectives."""
 
@@ -143,6 +169,8 @@ class FleetReport:
     ranks: tuple[RankRow, ...] = _doc("", "each device of each rank, by rank")
     world_size: int | None = _doc("ranks", "of the job; None: not said")
     step_names: tuple[str, ...] = _doc("", "of the steps that any rank has")
+    steps: tuple[FleetStep, ...] = _doc("", "each of them over all ranks")
+    kernels: tuple[FleetKernel, ...] = _doc("", "that compute, by their time over all ranks, at most 100")
     collectives: tuple[FleetCollective, ...] = _doc("", "by collective and group, the longest waiting first")
     matched_fraction: float | None = _doc(
         "fraction", "of communication kernels, matched over ranks; None: there are none"

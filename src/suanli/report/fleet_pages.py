@@ -15,7 +15,7 @@ from suanli.report.heat import heat_rows
 from suanli.units import format_bytes, format_bytes_per_s, format_percent, format_seconds
 
 MOST_RANKS, MOST_COLLECTIVES, MOST_WAITS, MOST_STRAGGLERS, MOST_EXPERTS = 32, 20, 12, 20, 12
-MOST_CLOCKS = 16
+MOST_CLOCKS, MOST_KERNELS = 16, 10
 NAME_WIDTH = 44
 
 
@@ -61,6 +61,7 @@ def fleet_document(result: Result) -> Document:
             _unmatched(found),
             _waits(found),
             _stragglers(found),
+            _kernels(found),
             _stages(found),
             _experts(found),
             _clocks(found),
@@ -150,27 +151,27 @@ def _signed(value: float) -> str:
 def _collectives(found: FleetReport) -> Table:
     rows = tuple(
         (
-            _cut(each.collective), _cut(each.group or NOT_GIVEN), exact(each.calls), format_seconds(each.waiting_s),
+            exact(each.calls), _cut(each.collective), _cut(each.group or NOT_GIVEN), format_seconds(each.waiting_s),
             format_seconds(each.skew_median_s), f"{each.last_rank} in {format_percent(each.last_fraction, 0)}",
         )
         for each in found.collectives[:MOST_COLLECTIVES]
     )  # fmt: skip
-    columns = ("collective", "group", "calls", "waiting", "skew", "last")
-    return Table("Collectives: arrivals, median skew", columns, rows, (False, False, True, True, True, True))
+    columns = ("calls", "collective", "group", "waiting", "skew", "last")
+    return Table("Collectives: arrivals, median skew", columns, rows, (True, False, False, True, True, True))
 
 
 def _transfers(found: FleetReport) -> Table:
     rows = tuple(
         (
-            _cut(each.collective), _cut(each.group or NOT_GIVEN),
-            f"{each.ranks}/{NOT_GIVEN if each.group_size is None else each.group_size}",
-            format_seconds(each.transfer_s), _rate(each.busbw_bytes_per_s), _against(each.above_link),
+            f"{each.ranks}/{NOT_GIVEN if each.group_size is None else each.group_size}", _cut(each.collective),
+            _cut(each.group or NOT_GIVEN), format_seconds(each.transfer_s), _rate(each.busbw_bytes_per_s),
+            _against(each.above_link),
         )
         for each in found.collectives[:MOST_COLLECTIVES]
     )  # fmt: skip
-    columns = ("collective", "group", "ranks", "transfer", "busbw", "link")
+    columns = ("ranks", "collective", "group", "transfer", "busbw", "link")
     title = "Collectives: transfer, the shortest kernel of each call"
-    return Table(title, columns, rows, (False, False, True, True, True, False))
+    return Table(title, columns, rows, (True, False, False, True, True, False))
 
 
 def _unmatched(found: FleetReport) -> Facts:
@@ -215,6 +216,19 @@ def _straggler(each: Straggler) -> tuple[str, ...]:
         exact(each.rank), _cut(each.what), format_seconds(each.seconds), format_seconds(each.median_s),
         format_percent(each.slower_fraction), format_seconds(each.threshold_s), f"{each.times}/{each.of}",
     )  # fmt: skip
+
+
+def _kernels(found: FleetReport) -> Table:
+    rows = tuple(
+        (
+            exact(each.count), _cut(each.name), format_seconds(each.total_s), format_seconds(each.median_s),
+            format_seconds(each.longest_s), exact(each.slowest_rank),
+        )
+        for each in found.kernels[:MOST_KERNELS]
+    )  # fmt: skip
+    columns = ("runs", "kernel", "all ranks", "middle", "longest", "on rank")
+    title = "Kernels that compute, by time over all ranks"
+    return Table(title, columns, rows, tuple(name != "kernel" for name in columns))
 
 
 def _stages(found: FleetReport) -> Table:

@@ -18,6 +18,7 @@ from suanli.explain.fleet.ranks import missing, rank_all
 from suanli.explain.fleet.robust import FEWEST, RULE
 from suanli.explain.fleet.stages import stage_of, stages
 from suanli.explain.fleet.stragglers import StepTable, step_table, stragglers
+from suanli.explain.fleet.tables import fleet_kernels, fleet_steps
 from suanli.explain.fleet.transfers import fleet_collectives
 from suanli.explain.intervals import Array
 from suanli.explain.usage import seconds
@@ -56,6 +57,8 @@ def report_of(fleet: Fleet, lost: Sequence[LostRank] = (), notes: Sequence[str] 
         ranks=rows,
         world_size=world,
         step_names=table.names,
+        steps=fleet_steps(fleet, table),
+        kernels=fleet_kernels(fleet),
         collectives=fleet_collectives(fleet, arrived),
         matched_fraction=len(arrived.rows) / calls if calls else None,
         unmatched=found.reasons,
