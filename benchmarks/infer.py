@@ -1,10 +1,11 @@
 """How fast and how far off `infer` is, beside other planners: `python benchmarks/infer.py [--genz DIR] …`.
 
-One answer, warm: median of many. The search over all layouts of eight GPU kinds: median of a few. Then measured points
-(Llama 3.1 8B and 70B on H100, H200 and B200, 16-bit and fp8) by each tool in one run, mean |error| and time of an answer,
-as ratios to ours. Ours are predicted with their fold left out where the measured points are found (`--data`, SUANLI_DATA,
-../shared/data), else on the points that ship, which the presets were fitted to. DIR is a folder a peer was installed to
-(`pip install --target DIR genz-llm`); one that is not there is skipped, and said so.
+One answer, warm: median of many. The search over all layouts of eight GPU kinds: median of a few. Then measured
+points (Llama 3.1 8B and 70B on H100, H200 and B200, 16-bit and fp8) by each tool in one run: mean |error| and time of
+an answer, as ratios to ours. Ours are predicted with their fold left out where the measured points are found (`--data`,
+SUANLI_DATA, ../shared/data), else on the points that ship, which the presets were fitted to. `--genz DIR` and
+`--aiconfigurator DIR` are folders that a peer was installed to (`pip install --target DIR genz-llm`); one that is not
+there is skipped, and said so. Wall time; a busy machine shows.
 """
 
 from __future__ import annotations

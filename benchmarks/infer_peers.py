@@ -54,8 +54,10 @@ def aiconfigurator() -> Callable[[dict[str, Any]], float]:
 
     def answer(point: dict[str, Any]) -> float:
         found = cli_estimate(
-            model_path=HUB[point["model"]], system_name=systems[point["gpu"]], mode="agg", backend_name=point["engine"],
-            isl=point["isl"], osl=point["osl"], batch_size=point["users"], ctx_tokens=point["isl"], tp_size=point["tp"],
+            model_path=HUB[point["model"]].replace("Llama-3.1", "Meta-Llama-3.1"), system_name=systems[point["gpu"]],
+            mode="agg", backend_name=point["engine"], isl=point["isl"], osl=point["osl"], batch_size=point["users"],
+            ctx_tokens=point["isl"], tp_size=point["tp"],
+            gemm_quant_mode={"fp8": "fp8", "bf16": "bfloat16"}[point["dtype"]],
         )  # fmt: skip
         return float(found.tpot) / 1e3
 
