@@ -26,6 +26,9 @@ from suanli.plan.serving import (
     weight_bytes,
 )
 from suanli.plan.serving.budget import concurrency
+from suanli.plan.serving.precision import Precision
+from suanli.plan.serving.replicas import build_replica
+from suanli.plan.serving.times import Replica
 from suanli.readers.preset import read_named_preset
 from suanli.units import GIBI, GIGA, MILLI, TERA
 
@@ -37,6 +40,11 @@ Row = dict[str, str]
 
 def cache(name: str, tokens: int, **options: Any) -> KvCache:
     return kv_cache(read_named_preset(name), tokens, **options)
+
+
+def replica(name: str) -> Replica:
+    """An ideal engine on one H100."""
+    return build_replica(read_named_preset(name), find_device("h100-sxm"), ServingLayout(), Precision.of())
 
 
 def peak(device: str) -> float:
@@ -130,6 +138,8 @@ def latent_elements(row: Row) -> None:
 
 def flash_reads(row: Row) -> None:
     """128 · 1,280 · 131,072 B: 21.5 GB, 6.41 ms at 3.35 TB/s, a quarter of what 32 heads would be."""
+    read = replica("llama-3.1-8b").decode_parts(128.0, 1280.0).cache
+    assert f"{read / MILLI:.2f}" == "6.41"
     found = 128 * cache("llama-3.1-8b", 1280).ideal_bytes
     assert f"{found / GIGA:.1f} GB" in row["right_value"] and found / GIGA == pytest.approx(21.5, abs=0.05)
     assert f"{found / H100_BYTES_PER_S / MILLI:.2f}" == "6.41"
@@ -141,6 +151,11 @@ def cache_is_read_once(row: Row) -> None:
     found = 128 * cache("llama-3.1-8b", 1536).ideal_bytes / H100_BYTES_PER_S
     weights = weight_bytes(read_named_preset("llama-3.1-8b")).read / H100_BYTES_PER_S
     assert (f"{found / MILLI:.2f}", f"{weights / MILLI:.2f}") == ("7.69", "4.48")
+    step = replica("llama-3.1-8b").decode_parts(128.0, 1536.0)
+    assert f"{step.cache / MILLI:.2f}" == "7.69"
+    one = replica("llama-3.1-8b").decode_parts(1.0, 1536.0).weights
+    assert f"{one / MILLI:.2f}" == "4.48"
+    assert f"{step.weights / MILLI:.2f}" == "5.13"  # 128 rows: reading and arithmetic at 0.6 of the peak, joined
     assert "12.4 ms (4.5 weights + 7.7 KV" in row["right_value"]
     assert f"{(found + weights) / MILLI:.1f}" == "12.2"  # the rest of the 12.4 is computing
 
@@ -156,12 +171,18 @@ def compute_buffer(row: Row) -> None:
 def batch_beyond_capacity(row: Row) -> None:
     assert row["right_value"] == "max_batch = floor(KV tokens / ceil_to_block(isl+osl))"
     assert max_sequences(100_000, 1000 + 500, 32) == 100_000 // 1504
+    found = suanli.infer("llama-3.1-8b", gpu="h100-sxm", isl=1000, osl=500, preset="tensorrt-llm", concurrency=10_000)
+    assert found.max_concurrency == found.memory.cache_tokens // 1504
+    assert found.load.concurrency == found.max_concurrency  # the others wait, and nothing overflows
+    assert found.load.waiting == 10_000 - found.max_concurrency and found.ttft_s > 10 * found.load.prefill_s
 
 
 def refused(row: Row) -> None:
     assert row["right_value"] == "does not fit: 811 GB weights"
     with pytest.raises(DoesNotFitError, match=r"got 811\.7 GB"):
         check_fits(read_named_preset("llama-3.1-405b"), find_device("h100-sxm"))
+    with pytest.raises(DoesNotFitError, match=r"811\.7 GB on the fullest GPU of 80\.0 GB: 731\.7 GB more than it has"):
+        suanli.infer("llama-3.1-405b", gpu="h100-sxm")
 
 
 def adapters(row: Row) -> None:
@@ -186,11 +207,19 @@ def no_reading(row: Row) -> None:
 
 
 def measured_point(row: Row) -> None:
-    """A measured latency, which a time model meets as it meets others; what is asked of memory is that 64 fit."""
-    assert "308.8 ms measured" in row["right_value"]
+    """A measured latency of a load that prompts decide: 9,000 tokens in, 30 out. It is met as others are: nothing is
+    tuned to it. Ours over measured at 64 and 32 users is 1.31 and 0.87 (the report's tool: 0.81)."""
+    assert "308.8 ms measured (b=32: 236.8)" in row["right_value"]
+    asked = {"gpu": "h200", "isl": 9000, "osl": 30, "dtype": "bf16", "preset": "vllm"}
+    tokens = [suanli.infer("qwen3-8b", **asked, concurrency=users).tpot_s for users in (64, 32)]
+    ratios = [token / MILLI / measured for token, measured in zip(tokens, (308.8, 236.8), strict=True)]
+    assert tokens[0] > tokens[1]
+    assert ratios == pytest.approx(AIC1148, rel=0.05)
     found = cache("qwen3-8b", 9030)
     assert 64 * found.paged_bytes + weight_bytes(read_named_preset("qwen3-8b")).total < 0.9 * 141 * GIBI
 
+
+AIC1148 = [1.31, 0.87]  # predicted over measured at 64 and 32 users
 
 ANSWERS: dict[str, Callable[[Row], None]] = {
     "nanoGPT": nanogpt, "OLMo817": olmo_b300, "OLMo810": olmo_h200, "Megatron1565": megatron, "tt-L40S": l40s,

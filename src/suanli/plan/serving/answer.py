@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from suanli.catalog.engines import find_engine
 from suanli.errors import Fault, InputError
@@ -124,10 +125,11 @@ def answer(at: Service) -> Inference:
     """The whole answer. Raises as `hold`, and UnknownNameError for a device without measured kernels."""
     held = hold(at)
     replica = build_replica(at.arch, at.device, at.layout, at.precision, at.preset.profile)
-    asked_for = _seen(at, replica, held)
-    offered = at.rate if at.rate is not None else asked_for.load.requests_per_s * at.replicas
-    at = _behind(at, offered)
     seen = _seen(at, replica, held)
+    offered = at.rate if at.rate is not None else seen.load.requests_per_s * at.replicas
+    behind = _behind(at, offered)
+    if behind is not at:
+        at, seen = behind, _seen(behind, replica, held)
     bound = _seen(at, with_profile(replica, _IDEAL), held).load
     load, entries = seen.load, _decode_entries(seen, at)
     step = sum(each.seconds for each in entries)
@@ -164,8 +166,14 @@ class _Seen:
     rates: ServingRates
     most: float
     load: LoadResult
-    saturation: Saturation
+    requests: Requests
     pools: Disaggregation | None = None
+    limit: Saturation | None = field(default=None, metadata={"doc": "where pools have set it"})
+
+    @cached_property
+    def saturation(self) -> Saturation:
+        """The most that is finished."""
+        return self.limit or saturation(self.rates, self.requests, self.most)
 
 
 def _seen(at: Service, replica: Replica, held: Held) -> _Seen:
@@ -182,8 +190,7 @@ def _seen(at: Service, replica: Replica, held: Held) -> _Seen:
     if at.chunk is not None and load.ttft_s is not None:
         later = later_s(load, at.requests, at.chunk)
         load = replace(load, ttft_s=load.ttft_s + later, schedule_s=load.schedule_s + later)
-    most_done = saturation(rates, at.requests, most)
-    return _Seen(replica=replica, rates=rates, most=most, load=load, saturation=most_done)
+    return _Seen(replica=replica, rates=rates, most=most, load=load, requests=at.requests)
 
 
 def _in_pools(at: Service, replica: Replica, rates: ServingRates, most: float) -> _Seen:
@@ -195,7 +202,7 @@ def _in_pools(at: Service, replica: Replica, rates: ServingRates, most: float) -
     load = pools.at_rate(at.rate, at.requests) if at.rate is not None else pools.with_users(at.users or 1, at.requests)
     told = pools.told(load, at.requests, at.layout.gpus, moved.whole_bytes, moved.link)
     limit = pools.limit(at.requests)
-    return _Seen(replica=replica, rates=rates, most=most, load=load, saturation=limit, pools=told)
+    return _Seen(replica=replica, rates=rates, most=most, load=load, requests=at.requests, pools=told, limit=limit)
 
 
 def _interval(seconds: float, preset: ServingPreset) -> tuple[float, float] | None:

@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from suanli.catalog.devices import find_device
 from suanli.catalog.schemes import find_scheme
@@ -36,6 +37,11 @@ class Asked:
     osl: float
     concurrency: float
 
+    @cached_property
+    def params(self) -> int:
+        """Active parameters."""
+        return int(self.arch.params_active)
+
 
 def nearest(asked: Asked, preset: ServingPreset, points: Sequence[ServingPoint], read: Callable[[str], Arch],
             shown: int = SHOWN) -> tuple[Neighbour, ...]:  # fmt: skip
@@ -59,7 +65,7 @@ def distance(asked: Asked, point: ServingPoint, read: Callable[[str], Arch]) -> 
     """Sum of |ln| of the ratios of active parameters, memory rate, GPUs, users, lengths and bits a weight."""
     there = _sizes(point, read)
     pairs = (
-        (there.params, asked.arch.params_active), (there.bytes_per_s, _rate(asked.device)), (point.gpus, asked.gpus),
+        (there.params, asked.params), (there.bytes_per_s, _rate(asked.device)), (point.gpus, asked.gpus),
         (point.concurrency or asked.concurrency, asked.concurrency), (prompt_of(point), asked.isl),
         (point.osl, asked.osl), (there.bits, asked.bits),
     )  # fmt: skip
