@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import PurePath
 
 from suanli.nouns.explained import Account, AccountEntry, DeviceAccount, Explained, Step
@@ -22,7 +23,13 @@ PRODUCTS = (
 
 
 def explain_document(result: Result) -> Document:
-    """The headline, the waterfall, steps, idle time, kernels, communication, the model, levers, warnings."""
+    """The headline, the waterfall, steps, idle time, kernels, communication, the model, levers, warnings.
+
+    An answer over many ranks has a page of its own.
+    """
+    if not isinstance(result.result, Explained):
+        many: Document = import_module("suanli.report.fleet_pages").fleet_document(result)
+        return many
     found: Explained = result.result
     matmul = attributed(found)
     blocks: tuple[Block, ...] = (
