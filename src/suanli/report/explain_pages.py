@@ -15,6 +15,7 @@ from suanli.report.waterfall import BAR, bars
 from suanli.units import format_flop_per_s, format_flops, format_percent, format_seconds
 
 STEPS_SHOWN, WARNINGS_SHOWN = 12, 12
+ENOUGH = 0.98  # of matmul time with FLOPs: with less, what is useful is a lower bound
 IDLE, COMMUNICATION, OTHER = "idle", "exposed communication", "non-matmul kernels"
 USEFUL = "useful model FLOPs"
 PRODUCTS = (
@@ -67,8 +68,9 @@ def _headline(found: Explained) -> str:
     rank = "" if found.rank is None else f", rank {found.rank}"
     useful, idle = _seconds(found.account, USEFUL), _starting(found.account, IDLE)
     parts = [f"{format_percent(idle / found.peak_s, 1)} idle"] if found.peak_s else []
-    if found.attributed_fraction and found.peak_s:
-        parts.insert(0, f"{format_percent(useful / found.peak_s, 1)} of peak useful")
+    if useful and found.peak_s:  # without a peak, or FLOPs, nothing is known of it
+        bound = "at least " if (found.attributed_fraction or 0.0) < ENOUGH else ""
+        parts.insert(0, f"{bound}{format_percent(useful / found.peak_s, 1)} of peak useful")
     time = f"{format_seconds(found.peak_s)} of {many}{of}"
     return f"{name}: {', '.join(parts) or 'no time'} in {time} [{found.format}{rank}]"
 
@@ -121,7 +123,7 @@ def _idle(found: Explained) -> Table:
 
 def _devices(found: Explained) -> Table:
     columns = (
-        "device", "window", "idle", "compute", "matmul", "communication", "exposed", "overlapped", "copies",
+        "device", "window", "idle", "compute", "matmul", "comm.", "exposed", "overlapped", "copies",
         "attributed",
     )  # fmt: skip
     rows = tuple(_device(each) for each in found.devices)
