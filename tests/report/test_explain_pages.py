@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import suanli
 from suanli.explain.against import EXPLAINED
 from suanli.nouns.result import Result
 from suanli.report import document_of
-from suanli.report.document import Table
+from suanli.report.document import Document, Table
 from suanli.report.explain_pages import PRODUCTS, attributed, merged
 from suanli.report.files import as_csv, as_markdown
 from suanli.report.text import document_text, print_document
@@ -90,6 +92,28 @@ def test_without_device_work_there_is_a_page(golden: Callable[[str, str], None],
     work = ("kernel", "gpu_memcpy")
     document["traceEvents"] = [each for each in document["traceEvents"] if each["cat"] not in work]
     golden("explain_no_device.txt", page(suanli.explain(written(tmp_path, document)), 120))
+
+
+@pytest.mark.parametrize(
+    ("name", "without", "head"),
+    [
+        ("NVIDIA H100 80GB HBM3", "", "t.json: 40.1 % of peak useful, 15.5 % idle"),
+        ("NVIDIA H100 80GB HBM3", "aten::mm", "t.json: at least 20.0 % of peak useful, 15.5 % idle"),
+        ("Abacus 9", "", "t.json: 15.5 % idle"),  # no peak: nothing is said to be useful, not 0 %
+    ],
+)
+def test_headlines_claim_what_is_known(tmp_path: Path, name: str, without: str, head: str) -> None:
+    document = training_trace()
+    document["deviceProperties"][0]["name"] = name
+    document["traceEvents"] = [each for each in document["traceEvents"] if each["name"] != without]
+    assert document_of(suanli.explain(written(tmp_path, document))).headline.startswith(head)
+
+
+def test_many_ranks_have_a_page_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = types.ModuleType("suanli.report.fleet_pages")
+    made.fleet_document = lambda result: Document(f"of {result.result}", ())  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "suanli.report.fleet_pages", made)
+    assert document_of(Result("explain", {}, "many")).headline == "of many"
 
 
 def test_waterfall_closes_and_its_bars_tile() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import PurePath
 
 from suanli.nouns.explained import Account, AccountEntry, DeviceAccount, Explained, Step
@@ -14,6 +15,7 @@ from suanli.report.waterfall import BAR, bars
 from suanli.units import format_flop_per_s, format_flops, format_percent, format_seconds
 
 STEPS_SHOWN, WARNINGS_SHOWN = 12, 12
+ENOUGH = 0.98  # of matmul time with FLOPs: with less, what is useful is a lower bound
 IDLE, COMMUNICATION, OTHER = "idle", "exposed communication", "non-matmul kernels"
 USEFUL = "useful model FLOPs"
 PRODUCTS = (
@@ -22,7 +24,13 @@ PRODUCTS = (
 
 
 def explain_document(result: Result) -> Document:
-    """The headline, the waterfall, steps, idle time, kernels, communication, the model, levers, warnings."""
+    """The headline, the waterfall, steps, idle time, kernels, communication, the model, levers, warnings.
+
+    An answer over many ranks has a page of its own.
+    """
+    if not isinstance(result.result, Explained):
+        many: Document = import_module("suanli.report.fleet_pages").fleet_document(result)
+        return many
     found: Explained = result.result
     matmul = attributed(found)
     blocks: tuple[Block, ...] = (
@@ -60,8 +68,9 @@ def _headline(found: Explained) -> str:
     rank = "" if found.rank is None else f", rank {found.rank}"
     useful, idle = _seconds(found.account, USEFUL), _starting(found.account, IDLE)
     parts = [f"{format_percent(idle / found.peak_s, 1)} idle"] if found.peak_s else []
-    if found.attributed_fraction and found.peak_s:
-        parts.insert(0, f"{format_percent(useful / found.peak_s, 1)} of peak useful")
+    if useful and found.peak_s:  # without a peak, or FLOPs, nothing is known of it
+        bound = "at least " if (found.attributed_fraction or 0.0) < ENOUGH else ""
+        parts.insert(0, f"{bound}{format_percent(useful / found.peak_s, 1)} of peak useful")
     time = f"{format_seconds(found.peak_s)} of {many}{of}"
     return f"{name}: {', '.join(parts) or 'no time'} in {time} [{found.format}{rank}]"
 
@@ -114,7 +123,7 @@ def _idle(found: Explained) -> Table:
 
 def _devices(found: Explained) -> Table:
     columns = (
-        "device", "window", "idle", "compute", "matmul", "communication", "exposed", "overlapped", "copies",
+        "device", "window", "idle", "compute", "matmul", "comm.", "exposed", "overlapped", "copies",
         "attributed",
     )  # fmt: skip
     rows = tuple(_device(each) for each in found.devices)
