@@ -54,7 +54,7 @@ def test_a_trace_beside_its_summary_is_one_rank(job: Path, tmp_path: Path) -> No
     suanli.summarise(job / "rank1.json.gz", tmp_path / "1.parquet")
     result = explain_folder([job, tmp_path], workers=1)
     assert [row.rank for row in result.ranks] == [0, 1, 2, 3]
-    assert result.warnings[0].message == "1 summaries of the same trace as another were left out"
+    assert result.warnings[0].message == "summaries of the same trace as another, left out: 1"
 
 
 def test_a_cache_is_used_and_can_be_explained_itself(job: Path, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_broken_traces_are_told_and_the_rest_goes_on(job: Path, tmp_path: Path) 
     ]
     assert any("rank1.json.gz: " in each for each in result.findings)
     assert (
-        result.warnings[0].message == "1 files in the folders are not called like traces and were left alone: notes.txt"
+        result.warnings[0].message == "files in the folders that are not called like traces, left alone: 1 (notes.txt)"
     )
 
 

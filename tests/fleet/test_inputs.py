@@ -48,7 +48,7 @@ def test_every_path_that_is_wrong_is_told(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError) as caught:
         find_inputs([tmp_path / "empty", tmp_path / "none", tmp_path / "none2"])
     assert [fault.sentence().replace(str(tmp_path), "T") for fault in caught.value.faults] == [
-        "the folder holds no traces in T/empty; got 1 other files; expected files ending in .json, .json.gz, "
+        "the folder holds no traces in T/empty; got other files: 1; expected files ending in .json, .json.gz, "
         ".json.zip, .zip, .sqlite, .xplane.pb, .parquet, .nsys-rep.",
         "there is no such file or folder in T/none. Check the path.",
         "there is no such file or folder in T/none2. Check the path.",

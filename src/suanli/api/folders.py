@@ -219,7 +219,7 @@ def _ignored(paths: Sequence[str]) -> tuple[str, ...]:
     if not paths:
         return ()
     shown_ = ", ".join(Path(each).name for each in paths[:3]) + (" …" if len(paths) > 3 else "")
-    return (f"{len(paths)} files in the folders are not called like traces and were left alone: {shown_}",)
+    return (f"files in the folders that are not called like traces, left alone: {len(paths)} ({shown_})",)
 
 
 def _one(trace: str, target: Path, gpu: str | None) -> SummaryFile:

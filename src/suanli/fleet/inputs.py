@@ -52,7 +52,7 @@ def find_inputs(paths: Iterable[str | os.PathLike[str]], *, summaries: bool = Tr
             files += [str(each) for each in named]
             if not named:
                 faults.add(code="no_traces", message="the folder holds no traces", where=str(place),
-                           got=f"{len(found)} other files",
+                           got=f"other files: {len(found)}",
                            expected="files ending in " + ", ".join(TRACES))  # fmt: skip
         elif place.exists():
             files.append(str(place))

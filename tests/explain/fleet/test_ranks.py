@@ -44,7 +44,7 @@ def test_a_trace_and_its_summary_are_one() -> None:
     found = rank_all(
         [about("rank0.json", digest="d"), about("rank0.json", digest="d"), about("rank1.json", digest="e")]
     )
-    assert (found.places, found.notes) == ((0, 2), ("1 summaries of the same trace as another were left out",))
+    assert (found.places, found.notes) == ((0, 2), ("summaries of the same trace as another, left out: 1",))
 
 
 def test_all_ranks_that_come_twice_are_told() -> None:

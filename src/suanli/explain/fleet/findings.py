@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
+from suanli.explain.fleet.ranks import spans
 from suanli.nouns.fleet import FleetReport, RankRow
 from suanli.units import MEGA, format_bytes_per_s, format_percent, format_seconds
 
@@ -108,7 +109,7 @@ def _links(report: FleetReport) -> list[str]:
     moves, link = format_bytes_per_s(first.busbw_bytes_per_s or 0), format_bytes_per_s(first.link_bytes_per_s or 0)
     return [
         f"{first.collective} on group {first.group or 'not said'} moves {moves}, above the link of {link}: reduced in"
-        f" the network, or fewer bytes moved than the call names ({len(fast)} such rows)"
+        f" the network, or fewer bytes moved than the call names (rows like this: {len(fast)})"
     ]
 
 
@@ -116,11 +117,11 @@ def _clocks(report: FleetReport) -> list[str]:
     residuals = [row.clock_residual_s for row in report.ranks if row.clock_residual_s is not None]
     clocks = {row.clock for row in report.ranks if row.clock is not None}
     said = []
-    alone = [row.rank for row in report.ranks if row.clock is None]
+    alone = sorted({row.rank for row in report.ranks if row.clock is None})
     if len(clocks) > 1:
         said.append(f"ranks fall into {len(clocks)} sets that share no collective: no time is compared across them")
     if alone and len(report.ranks) > 1:
-        said.append(f"{len(alone)} devices share no matched collective: their clocks are not aligned")
+        said.append(f"no matched collective, so no aligned clock: rank {spans(alone)}")
     if residuals and max(residuals) > COARSE_CLOCK_US / MEGA:
         said.append(f"clocks are aligned to {_time(max(residuals))} only: shorter skews say nothing")
     return said

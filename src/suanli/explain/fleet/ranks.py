@@ -48,7 +48,7 @@ def rank_all(abouts: Sequence[RankAbout]) -> Ranked:
     order = sorted(kept, key=lambda place: found[place])
     notes = []
     if len(kept) < len(abouts):
-        notes.append(f"{len(abouts) - len(kept)} summaries of the same trace as another were left out")
+        notes.append(f"summaries of the same trace as another, left out: {len(abouts) - len(kept)}")
     if counted:
         names = ", ".join(Path(abouts[place].path).name for place in counted[:_SHOWN])
         more = f" and {len(counted) - _SHOWN} more" if len(counted) > _SHOWN else ""
