@@ -5,7 +5,8 @@ points (Llama 3.1 8B and 70B on H100, H200 and B200, 16-bit and fp8) by each too
 an answer, as ratios to ours. Ours are predicted with their fold left out where the measured points are found (`--data`,
 SUANLI_DATA, ../shared/data), else on the points that ship, which the presets were fitted to. `--genz DIR` and
 `--aiconfigurator DIR` are folders that a peer was installed to (`pip install --target DIR genz-llm`); one that is not
-there is skipped, and said so. Wall time; a busy machine shows.
+there is skipped, and said so. Ratios of
+time are of wall time.
 """
 
 from __future__ import annotations
@@ -44,18 +45,19 @@ _MS = 1e3
 Point = dict[str, Any]
 
 
-def median_s(run: Callable[[], Any], times: int) -> float:
-    """Median seconds of a call, the first one not counted."""
+def median_s(run: Callable[[], Any], times: int) -> tuple[float, float]:
+    """Median seconds of a call on the clock and of the processor, the first one not counted."""
     run()
     found = []
     for _ in range(times):
-        started = time.perf_counter()
+        started = time.perf_counter(), time.process_time()
         run()
-        found.append(time.perf_counter() - started)
-    return statistics.median(found)
+        found.append((time.perf_counter() - started[0], time.process_time() - started[1]))
+    wall, own = (statistics.median(column) for column in zip(*found, strict=True))
+    return wall, own
 
 
-def speeds() -> dict[str, float]:
+def speeds() -> dict[str, tuple[float, float]]:
     """One answer, one at a rate with its simulation, and the search."""
     asked = {"gpu": "h100-sxm", "gpus": 8, "dtype": "fp8"}
     return {
@@ -139,8 +141,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     result: dict[str, Any] = {"seconds": speeds(), "peers": {}}
-    for name, seconds in result["seconds"].items():
-        print(f"{name}: {seconds * _MS:.1f} ms")
+    for name, (wall, own) in result["seconds"].items():
+        print(f"{name}: {wall * _MS:.1f} ms, {own * _MS:.1f} ms of the processor")
     points, mine, how = ours(given.data)
     step = max(len(points) // given.most, 1) if given.most else 1
     points, mine = points[::step], mine[::step]
@@ -151,7 +153,7 @@ def main() -> None:
         row = (
             answers
             if "skipped" in answers
-            else compared(answers, points, mine, result["seconds"]["one answer, 64 users"])
+            else compared(answers, points, mine, result["seconds"]["one answer, 64 users"][0])
         )
         result["peers"][name] = row
         print(f"{name}: skipped: {row['skipped']}" if "skipped" in row else _said(name, row))

@@ -85,3 +85,27 @@ def test_other_columns_are_refused() -> None:
 
     with pytest.raises(ConfigError, match=r"other columns than wanted in points\.csv; expected model, gpu"):
         load("a,b\n1,2", "points.csv")
+
+
+@pytest.mark.shared
+def test_the_file_is_what_the_script_writes(shared) -> None:  # type: ignore[no-untyped-def]
+    """Chosen again from the compilation, to the last character."""
+    import functools
+    import importlib.util
+    from importlib import resources
+    from pathlib import Path
+
+    from suanli.plan.serving.points import keep_points
+    from suanli.readers.preset import read_named_preset
+    from suanli.readers.serving_points import read_serving_points
+
+    path = Path(__file__).resolve().parents[2] / "scripts" / "thin_serving.py"
+    spec = importlib.util.spec_from_file_location("thin_serving", path)
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    rows = read_serving_points(shared / "data" / "measured_serving.csv")
+    kept = keep_points(rows, functools.cache(read_named_preset)).points
+    chosen = script.thinned([point for point in kept if script.source_of(point) and point.kind in script.KINDS])
+    text = resources.files("suanli.catalog").joinpath("serving_points.csv").read_text(encoding="utf-8")
+    assert script.rendered(chosen) == text

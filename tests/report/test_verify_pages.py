@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -264,3 +265,58 @@ def test_pages_of_errors_fit_120_columns(section: str) -> None:
     """As they are printed into a pipe."""
     text = document_text(verify_document(suanli.verify(section)), WIDTH_WITHOUT_TERMINAL)
     assert max(map(len, text.splitlines())) <= WIDTH_WITHOUT_TERMINAL
+
+
+def served_rows(**more: Any) -> tuple[SourceSummary, ...]:
+    """Check values, and one quantity with bars."""
+    values = summary("serving", "check values of serving", n=27, within=27, worst=None, worst_error=None)
+    errors = summary(
+        "serving", "throughput: somebody", n=148, within=None, median_error=None, worst="a on b", worst_error=0.5,
+        mape_fitted=0.26, mape_held_out=0.31, median_fitted=0.09, median_held_out=0.12, bias_held_out=-0.02,
+        judged="median", bar_fitted=0.15, bar=0.20, fold="architecture and GPU", folds={"a on b (3)": 0.5}, **more,
+    )  # fmt: skip
+    return values, errors
+
+
+def served_table(**more: Any) -> Table:
+    found = Verification((), served_rows(**more))
+    document = verify_document(Result(kind="verify", inputs={}, result=found))
+    return next(block for block in document.blocks if isinstance(block, Table) and block.title.startswith("Serving"))
+
+
+def test_serving_is_told_fitted_and_held_out_apart() -> None:
+    (row,) = served_table().rows
+    assert row == (
+        "throughput: somebody", "148", "26.0 %", "31.0 %", "9.0 %", "12.0 %", "-2.0 %", "median 15 % / 20 %: met",
+        "a on b", "50.0 %",
+    )  # fmt: skip
+
+
+def test_recorded_errors_say_so() -> None:
+    assert served_table(why_not_fitted="as found").title.endswith("by architecture and GPU (as found)")
+
+
+def test_check_values_stand_among_the_sources() -> None:
+    document = verify_document(Result(kind="verify", inputs={}, result=Verification((), served_rows())))
+    sources = next(block for block in document.blocks if isinstance(block, Table))
+    assert [row[0] for row in sources.rows] == ["check values of serving"]
+
+
+def test_a_bar_that_is_missed_is_said() -> None:
+    missed = [replace(row, median_held_out=0.21) for row in served_rows()]
+    document = verify_document(Result(kind="verify", inputs={}, result=Verification((), tuple(missed))))
+    table = next(block for block in document.blocks if isinstance(block, Table) and block.title.startswith("Serving"))
+    assert table.rows[0][7] == "median 15 % / 20 %: not met"
+
+
+def test_of_the_points_the_worst_are_shown_and_values_and_bars_whole() -> None:
+    values = [claim(f"v{at}", "serving", HOLDS) for at in range(2)]
+    points = [claim(f"p{at}", "serving", PREDICTED, error=at / 10) for at in range(20)]
+    values = [replace(each, source="check values of serving") for each in values]
+    bars = [replace(claim("b", "serving", HOLDS), source="bars: somebody")]
+    found = Verification((*values, *bars, *points), served_rows())
+    for every, shown_points in ((False, WORST_SHOWN), (True, 20)):
+        document = verify_document(Result(kind="verify", inputs={"all": every}, result=found))
+        tables = {block.title: len(block.rows) for block in document.blocks if isinstance(block, Table)}
+        assert (tables["Bars"], tables["Check values"]) == (1, 2)
+        assert next(n for title, n in tables.items() if title.startswith("Points")) == shown_points

@@ -8,12 +8,12 @@ from typing import Any
 
 from suanli.api.request import Request
 from suanli.catalog.devices import find_device
-from suanli.errors import SuanliError
+from suanli.errors import Fault, InputError, SuanliError
 from suanli.nouns.hardware import Device
 from suanli.nouns.infer import Choice, Inference
 from suanli.nouns.layers import Experts
 from suanli.nouns.serving import ServingLayout
-from suanli.plan.serving import catalogue_price
+from suanli.plan.serving import catalogue_price, fits
 from suanli.plan.serving.answer import Service, answer, hold
 from suanli.plan.serving.replicas import build_replica
 from suanli.plan.serving.search import Targets, choices, layouts_of, pareto
@@ -118,8 +118,10 @@ def _best_of_each(found: list[Choice]) -> list[Choice]:
 
 def _builder(at: Service, device: Device) -> Callable[[ServingLayout], tuple[Replica, float]]:
     def build(layout: ServingLayout) -> tuple[Replica, float]:
-        here = replace(at, device=device, layout=layout)
-        held = hold(here)
+        scheme = at.precision.scheme
+        if not fits(at.arch, device, scheme=scheme, engine=at.engine, layout=layout):  # no remedy is asked for here
+            raise InputError(Fault(code="no_fit", message="weights leave no room"))
+        held = hold(replace(at, device=device, layout=layout))
         replica = build_replica(at.arch, device, layout, at.precision, at.preset.profile)
         return replica, float(held.budget.max_concurrency)
 
