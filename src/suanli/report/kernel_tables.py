@@ -31,8 +31,8 @@ def kernels_csv(measured: MeasuredKernels) -> str:
     for row in measured.products:
         dtype = _DTYPES.get(row.dtype, row.dtype)
         sizes = (row.m, row.n, row.k)
-        head = ("gemm", _gpu(row.gpu), ENGINE, "", dtype, *sizes)
-        writer.writerow((*head, "", "", "", "", repr(row.seconds / MILLI), row.runs))
+        product = ("gemm", _gpu(row.gpu), ENGINE, "", dtype, *sizes)
+        writer.writerow((*product, "", "", "", "", repr(row.seconds / MILLI), row.runs))
     for call in measured.collectives:
         head = ("nccl", _gpu(call.gpu), ENGINE, "", "", "", "", "")
         kind = _OPS.get(call.kind, call.kind)
