@@ -13,12 +13,13 @@ from suanli.report.files import write_text
 from suanli.units import MILLI
 
 COLUMNS = (
-    "table", "gpu", "gemm_dtype", "m", "n", "k", "op_name", "nccl_dtype", "num_gpus", "message_size", "milliseconds",
-    "runs",
+    "table", "gpu", "engine", "engine_version", "gemm_dtype", "m", "n", "k", "op_name", "nccl_dtype", "num_gpus",
+    "message_size", "milliseconds", "runs",
 )  # fmt: skip
 # The names that measured tables have for what the catalogue calls bf16 …; others stay.
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "tf32"}
 _OPS = {"all_to_all": "alltoall"}
+ENGINE = "trace"
 BYTES = "int8"  # sizes are in bytes, so that an element is one
 
 
@@ -29,16 +30,19 @@ def kernels_csv(measured: MeasuredKernels) -> str:
     writer.writerow(COLUMNS)
     for row in measured.products:
         dtype = _DTYPES.get(row.dtype, row.dtype)
-        writer.writerow(
-            ("gemm", row.gpu, dtype, row.m, row.n, row.k, "", "", "", "", repr(row.seconds / MILLI), row.runs)
-        )
+        sizes = (row.m, row.n, row.k)
+        product = ("gemm", _gpu(row.gpu), ENGINE, "", dtype, *sizes)
+        writer.writerow((*product, "", "", "", "", repr(row.seconds / MILLI), row.runs))
     for call in measured.collectives:
+        head = ("nccl", _gpu(call.gpu), ENGINE, "", "", "", "", "")
         kind = _OPS.get(call.kind, call.kind)
-        writer.writerow(
-            ("nccl", call.gpu, "", "", "", "", kind, BYTES, call.ranks, call.bytes, repr(call.seconds / MILLI),
-             call.runs)
-        )  # fmt: skip
+        writer.writerow((*head, kind, BYTES, call.ranks, call.bytes, repr(call.seconds / MILLI), call.runs))
     return out.getvalue()
+
+
+def _gpu(name: str) -> str:
+    """As measured tables spell it: h100_sxm."""
+    return name.replace("-", "_")
 
 
 def write_kernels(result: Result, path: Path) -> None:
