@@ -129,6 +129,7 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "why_formula": lambda: suanli.why("gpt_model_flops"),
     "layout": layout_plan,
     "verify_articles": lambda: suanli.verify("articles"),
+    "learn": suanli.learn,
 }  # fmt: skip
 
 
