@@ -1,11 +1,16 @@
 """How fast Suanli prices layouts, beside calculon: `python benchmarks/layout.py [--calculon CHECKOUT] [--json FILE]`.
 
-GPT-3 175B on 1,024 A100-80GB, 1,024 sequences of 2,048 tokens, one core. Configurations are drawn with a fixed seed
-from what calculon can express (no context or expert parallelism, ZeRO 0 and 1, stages of equal layers), legal and
-illegal ones as they come. Calculon prices the first 600, one by one as its search does; Suanli the first 600, and
-100,000, as it prices a grid; then it searches all of that part, and everything it knows. A rate is configurations
-looked at, rejected ones included, over wall time; beside it stands the rate of those that were priced. Without a
-checkout of calculon-ai/calculon (which needs pandas and psutil) its half is skipped, and said so.
+First two whole searches, each with every option (all ZeRO stages with and without a pipeline, states shared by all
+replicas or a node's, every recompute policy and as few layers of it as fit, all schedules), and with those that the
+stack runs: GPT-3 175B on 1,024 A100-80GB, 1,024 sequences of 2,048 tokens; Llama-3.1-405B on 16,384 H100, 2,048
+sequences of 8,192 tokens. Wall and CPU seconds of enumeration, pruning and ranking on one core.
+
+Then, of the former, configurations drawn with a fixed seed from what calculon can express (no context or expert
+parallelism, ZeRO 0 and 1, stages of equal layers), legal and illegal ones as they come. Calculon prices the first 600,
+one by one as its search does; Suanli the first 600, and 100,000, as it prices a grid; then it searches all of that
+part. A rate is configurations looked at, rejected ones included, over wall time; beside it stands the rate of those
+that were priced. Without a checkout of calculon-ai/calculon (which needs pandas and psutil) its half is skipped, and
+said so.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import os
 import random
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +50,8 @@ SEED, DRAWN, MANY = 20261130, 600, 100_000
 GPUS, BATCH, SEQ, LAYERS, HEADS = 1024, 1024, 2048, 96, 96
 EQUAL_STAGES = tuple(each for each in divisors(GPUS) if LAYERS % each == 0)
 EXPRESSIBLE: dict[str, tuple[Any, ...]] = {
-    "cp": (1,), "zero": (0, 1), "pp": EQUAL_STAGES, "schedule": ("1f1b", "interleaved"),
+    "cp": (1,), "zero": (0, 1), "pp": EQUAL_STAGES, "schedule": ("1f1b", "interleaved"), "shards": (0,),
+    "recompute": ("none", "selective", "full"),
     "vpp": tuple(each for each in range(1, LAYERS + 1) if LAYERS % each == 0),
 }  # fmt: skip
 RECOMPUTE = {"none": "none", "selective": "attn_only", "full": "full"}
@@ -52,6 +59,28 @@ REPEAT = 3
 LIMIT = 80e9
 
 Config = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A search that a bound is on."""
+
+    model: str
+    device: str
+    gpus: int
+    batch: int
+    seq: int
+
+
+PROBLEMS = {
+    "GPT-3 175B on 1,024 A100": Problem(
+        model="gpt3-175b", device="a100-80gb-sxm", gpus=GPUS, batch=BATCH, seq=SEQ
+    ),
+    "Llama-3.1-405B on 16,384 H100": Problem(
+        model="llama-3.1-405b", device="h100-sxm", gpus=16384, batch=2048, seq=8192
+    ),
+}  # fmt: skip
+STACK, TOP = "megatron-core", 20  # layouts kept for playing out, as `layout` does for a ranking of five
 
 
 def drawn(count: int) -> list[Config]:
@@ -98,15 +127,15 @@ def as_columns(configs: list[Config]) -> dict[str, Any]:
 # --- suanli -------------------------------------------------------------------------------------------------------
 
 
-def books() -> Books:
+def books(problem: Problem = PROBLEMS["GPT-3 175B on 1,024 A100"]) -> Books:
     """Everything that prices a layout, read before the clock runs."""
-    arch, device, profile = read_model("gpt3-175b"), find_device("a100-80gb-sxm"), find_profile("megatron-core")
+    arch, device, profile = read_model(problem.model), find_device(problem.device), find_profile(STACK)
     fabric, curves = read_fabric(None, device), find_curves(device)
     return Books(
-        model=model_of(arch, Workload(phase="train", seq=SEQ), find_stack("megatron-core")),
-        job=Job(arch=arch, seq=SEQ, dtype="bf16", curves=curves, fabric=fabric, traits=profile.traits),
-        profile=profile.at("a100-80gb-sxm bf16"),
-        global_batch=BATCH,
+        model=model_of(arch, Workload(phase="train", seq=problem.seq), find_stack(STACK)),
+        job=Job(arch=arch, seq=problem.seq, dtype="bf16", curves=curves, fabric=fabric, traits=profile.traits),
+        profile=profile.at(f"{problem.device} bf16"),
+        global_batch=problem.batch,
     )
 
 
@@ -124,16 +153,36 @@ def price_drawn(priced: Books, columns: dict[str, Any]) -> dict[str, Any]:
     return {"configurations": len(columns["tp"]), "priced": len(seconds), "fit": fit, "wall_s": wall}
 
 
-def search_all(priced: Books, pins: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
+def space_of(priced: Books, problem: Problem, *, own: bool = False) -> Space:
+    """Where layouts are looked for: everything, or of sharding what the stack runs."""
+    stack = find_stack(STACK)
+    limits = {"pipeline_zero": stack.pipeline_zero, "hybrid": stack.hybrid} if own else {}
+    return Space(cuts=cuts_of(priced.model.parts), gpus=(problem.gpus,), global_batch=problem.batch, seq=problem.seq,
+                 per_node=8, **limits)  # fmt: skip
+
+
+def searched(priced: Books, space: Space, pins: dict[str, tuple[Any, ...]], limit: float = LIMIT) -> dict[str, Any]:
     """One search: enumeration, pruning, ranking."""
-    space = Space(cuts=cuts_of(priced.model.parts), gpus=(GPUS,), global_batch=BATCH, seq=SEQ, per_node=8)
-    started = time.perf_counter()
-    found = enumerate_grid(space, pins, priced.keep(LIMIT))
-    result = search(found, Prices(priced, found), LIMIT, 10)
-    wall = time.perf_counter() - started
+    started, began = time.perf_counter(), time.process_time()
+    found = enumerate_grid(space, pins, priced.keep(limit))
+    result = search(found, Prices(priced, found), limit, TOP)
+    wall, cpu = time.perf_counter() - started, time.process_time() - began
     assert result.best is not None
     return {"configurations": found.enumerated, "legal": found.legal, "priced": result.timed, "wall_s": wall,
-            "best_s": float(result.best.step_s[0]), "best": result.best.grid.at(0).short}  # fmt: skip
+            "cpu_s": cpu, "best_s": float(result.best.step_s[0]), "best": result.best.grid.at(0).short}  # fmt: skip
+
+
+def named_searches() -> dict[str, dict[str, Any]]:
+    """Both named problems, with every option and with what the stack runs."""
+    found = {}
+    for name, problem in PROBLEMS.items():
+        priced, stack = books(problem), find_stack(STACK)
+        limit = float(find_device(problem.device).usable_bytes_per_torch_device or LIMIT)
+        own = {"recompute": ("none", "block", "full"), "schedule": stack.schedules, "zero": stack.zero}
+        for what, pins in (("every option", {}), ("the stack's", own)):
+            space = space_of(priced, problem, own=bool(pins))
+            found[f"{name}, {what}"] = fastest(lambda: searched(priced, space, pins, limit))  # noqa: B023  run at once
+    return found
 
 
 # --- calculon -----------------------------------------------------------------------------------------------------
@@ -189,8 +238,9 @@ def fastest(run: Any) -> dict[str, Any]:
 
 def line(name: str, figures: dict[str, Any]) -> str:
     priced = figures["priced"] / figures["wall_s"]
+    cpu = f" (CPU {figures['cpu_s']:.3f} s)" if "cpu_s" in figures else ""
     return (
-        f"{name:<42} {figures['configurations']:>12,} in {figures['wall_s']:8.3f} s"
+        f"{name:<44} {figures['configurations']:>12,} in {figures['wall_s']:8.3f} s{cpu}"
         f" {rate(figures):>16,.0f}/s   priced {figures['priced']:>8,} {priced:>12,.0f}/s"
     )
 
@@ -205,11 +255,11 @@ def main() -> int:
     many, priced = drawn(MANY), books()
     configs, columns = many[:DRAWN], as_columns(many)
     few = {name: column[:DRAWN] for name, column in columns.items()}
-    found = {
+    space = space_of(priced, PROBLEMS["GPT-3 175B on 1,024 A100"])
+    found = named_searches() | {
         "suanli, the same drawn": fastest(lambda: price_drawn(priced, few)),
         "suanli, more of them": fastest(lambda: price_drawn(priced, columns)),
-        "suanli, search of what calculon expresses": fastest(lambda: search_all(priced, EXPRESSIBLE)),
-        "suanli, search of everything": fastest(lambda: search_all(priced, {})),
+        "suanli, search of what calculon expresses": fastest(lambda: searched(priced, space, EXPRESSIBLE)),
     }
     if asked.calculon is None:
         print("calculon: skipped (no --calculon CHECKOUT)")

@@ -19,6 +19,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 import typing
@@ -43,6 +44,7 @@ from suanli.catalog.presets import presets
 from suanli.cli.main import app
 from suanli.formulas import all_formulas
 from suanli.formulas.registry import Formula
+from suanli.nouns.calibrated import Calibrated
 from suanli.nouns.claim import (
     ARTICLE_WRONG,
     DIFFERS,
@@ -107,10 +109,13 @@ def code(text: str) -> str:
 
 
 def output_of(command: str) -> str:
-    """What `suanli …` prints where the output is no terminal, lines without trailing blanks; files it writes go."""
+    """What `suanli …` prints where the output is no terminal, lines without trailing blanks, with the CSV files of
+    examples/ at hand; files it writes go."""
     words = shlex.split(command)
     assert words[0] == "suanli", command
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for file in (ROOT / "examples").glob("*.csv"):
+            shutil.copy(file, folder)
         found = CliRunner().invoke(app, words[1:], env={"XDG_CONFIG_HOME": folder, **PLAIN})
     if found.exception is not None and not isinstance(found.exception, SystemExit):
         raise found.exception
@@ -157,7 +162,7 @@ def with_outputs(text: str) -> str:
 
 RESULTS: dict[str, type] = {
     "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "layout": LayoutPlan, "goodput": Goodput,
-    "scale": Scaling, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
+    "scale": Scaling, "calibrate": Calibrated, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
     "learn": Lesson,
 }  # fmt: skip
 

@@ -56,3 +56,18 @@ def test_prices_are_plain_figures(bench):
     assert found["configurations"] == 40
     assert 0 < found["priced"] < 40
     assert found["fit"] <= found["priced"]
+
+
+def test_both_named_searches_are_timed_with_every_option(bench):
+    """The two problems that a bound is on, each with all ZeRO stages and schedules and with what the stack runs."""
+    asked = {(each.model, each.device, each.gpus, each.batch, each.seq) for each in bench.PROBLEMS.values()}
+    assert asked == {
+        ("gpt3-175b", "a100-80gb-sxm", 1024, 1024, 2048), ("llama-3.1-405b", "h100-sxm", 16384, 2048, 8192)
+    }  # fmt: skip
+    problem = bench.PROBLEMS["GPT-3 175B on 1,024 A100"]
+    priced = bench.books(problem)
+    few = {"tp": (8,), "pp": (8,), "cp": (1,), "micro_batch": (1,)}
+    everything, own = (bench.searched(priced, bench.space_of(priced, problem, own=own), few) for own in (False, True))
+    assert everything["legal"] > own["legal"] > 0  # ZeRO 2 and 3 beside a pipeline
+    assert set(everything) == {"configurations", "legal", "priced", "wall_s", "cpu_s", "best_s", "best"}
+    assert everything["best_s"] <= own["best_s"]

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import suanli
 
-VERBS = {"compare", "count", "goodput", "gpus", "layout", "learn", "mfu", "models", "scale", "train", "verify", "why"}
+VERBS = {
+    "calibrate", "compare", "count", "goodput", "gpus", "layout", "learn", "mfu", "models", "scale",
+    "train", "verify", "why",
+}  # fmt: skip
 
 
 def test_public_names() -> None:

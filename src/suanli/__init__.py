@@ -7,12 +7,12 @@
 124439808
 """
 
-from suanli.api import compare, count, goodput, gpus, layout, learn, mfu, models, scale, train, verify, why
+from suanli.api import calibrate, compare, count, goodput, gpus, layout, learn, mfu, models, scale, train, verify, why
 from suanli.version import VERSION
 
 __version__ = VERSION
 
 __all__ = [
-    "__version__", "compare", "count", "goodput", "gpus", "layout", "learn", "mfu", "models", "scale", "train",
-    "verify", "why",
+    "__version__", "calibrate", "compare", "count", "goodput", "gpus", "layout", "learn", "mfu", "models", "scale",
+    "train", "verify", "why",
 ]  # fmt: skip

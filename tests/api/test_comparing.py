@@ -297,7 +297,7 @@ def test_the_command_on_screen_and_as_files(tmp_path: Any) -> None:
     assert "8 smaller causes" not in shown
     file = tmp_path / "found.csv"
     assert CliRunner().invoke(app, [*words, "-o", str(file)]).exit_code == 0
-    assert "counter,on,parameters,FLOPs" in file.read_text(encoding="utf-8")
+    assert "counters[].params [parameters],counters[].reported" in file.read_text(encoding="utf-8")
 
 
 def test_the_command_says_what_is_wrong() -> None:
@@ -305,3 +305,16 @@ def test_the_command_says_what_is_wrong() -> None:
     assert done.exit_code == 2
     assert "nearest: megatron" in done.stderr
     assert compare_model.__doc__
+
+
+def test_what_a_time_limit_does_not_hold_is_said() -> None:
+    from suanli.api.compared import _limit_note
+    from suanli.api.request import Request
+
+    request, session = Request(), object()
+    assert _limit_note(request, session) == ()  # type: ignore[arg-type]  nothing was typed
+    request.time_limit("1ms")
+    assert _limit_note(request, None) == ()  # no counter ran
+    assert _limit_note(request, session) == (  # type: ignore[arg-type]
+        "--time-limit holds for each counter's own run: loading torch and the model is not counted in it",
+    )

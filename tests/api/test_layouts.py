@@ -9,7 +9,8 @@ import sys
 import pytest
 
 import suanli
-from suanli.api.layouts import read_fabric, read_gpus, read_why
+from suanli.api.layouts import read_gpus, read_why
+from suanli.api.links import read_fabric
 from suanli.api.request import Request
 from suanli.catalog.devices import find_device
 from suanli.errors import InputError
@@ -50,9 +51,9 @@ def test_links_of_a_node_a_network_or_typed():
 
 BAD_LINKS = [
     ("8x450+400GB/s", "a number without its unit in --fabric"),
-    ("0x450GB/s+400GB/s", "gpus_per_node"),
-    ("hgx-h1000", "unknown node"),
-    ("hgx-h100:token-ring", "unknown network"),
+    ("0x450GB/s+400GB/s", "GPUs a node: not a number above 0 in --fabric; got 0. As typed: 8x450GB/s"),
+    ("hgx-h1000", "unknown node 'hgx-h1000' in --fabric; .*Or GPUs a node with rates: 8x450GB/s"),
+    ("hgx-h100:token-ring", "unknown network 'token-ring' in --fabric; .*Networks: infiniband, efa"),
 ]
 
 
@@ -121,11 +122,13 @@ def test_one_node_needs_no_adapters_and_two_name_the_option():
 
 def test_a_huge_batch_is_answered_by_the_closed_form():
     found = suanli.layout("llama-3.1-8b", **{**SMALL, "global_batch": 10**9, "top": 2, "pin": "cp=1,pp=2"})
-    assert [each.played_step_time_s for each in found.layouts] == [None, None]
+    assert [(each.played, each.step_time_s == each.closed_form_step_time_s) for each in found.layouts] == [
+        (False, True)
+    ] * 2
     assert found.layouts[0].step_time_s < found.layouts[1].step_time_s
     assert "played out: not where micro-batches × stages are above 10,000; the closed form stands" in found.notes
     usual = suanli.layout("llama-3.1-8b", **SMALL)
-    assert all(each.played_step_time_s for each in usual.layouts)
+    assert all(each.played for each in usual.layouts)
     assert not any(note.startswith("played out") for note in usual.notes)
 
 
@@ -144,3 +147,53 @@ CARELESS = [({"gpus": []}, "--gpus"), ({"gpus": ()}, "--gpus"), ({"pin": 5}, "--
 def test_values_of_python_that_cannot_be_are_input_errors(given, where):
     with pytest.raises(InputError, match=where):
         suanli.layout("llama-3.1-8b", **{**SMALL, **given})
+
+
+# --- what a careless request is told ------------------------------------------------------------------------------
+
+
+def said(**more):
+    with pytest.raises(InputError) as problem:
+        suanli.layout("llama-3.1-8b", **{**SMALL, **more})
+    return str(problem.value).splitlines()
+
+
+def test_faults_of_stack_links_dtype_and_limit_come_together():
+    found = said(stack="nem", fabric="dgx-x", dtype="fp7", memory_limit=0, emit="megatro", gpus="1e30", top=0, why="1")
+    assert [line.split(";")[0] for line in found] == [
+        "gpus is not possible in --gpus", "unknown dtype 'fp7' in --dtype", "top is not possible in --top",
+        "no memory to hold anything in --memory-limit", "unknown tool 'megatro' in --emit",
+        "unknown stack 'nem' in --stack", "unknown node 'dgx-x' in --fabric", "two layouts are compared in --why",
+    ]  # fmt: skip
+    assert found[0].endswith("got '1e30'; expected 1 to 1,000,000,000.")
+
+
+@pytest.mark.parametrize("limit", [0, "0", "0GB", " 0 "])
+def test_no_memory_is_told_as_that(limit):
+    assert said(memory_limit=limit) == [
+        f"no memory to hold anything in --memory-limit; got {limit!r}; expected above 0, like 80GB."
+    ]
+
+
+def test_a_batch_is_called_as_it_was_typed():
+    assert said(global_batch="1e13") == [
+        "global batch is not a possible length in --global-batch; got 10000000000000; expected a whole number from 1 "
+        "to 1,000,000,000,000."
+    ]
+    with pytest.raises(InputError, match="global batch is not possible in --global-batch; got 0; expected at least 1"):
+        suanli.train("llama-3.1-8b", tokens="1T", gpu="h100-sxm", gpus=8, global_batch=0)
+    with pytest.raises(InputError, match="global batch is not a possible length in --global-batch"):
+        suanli.train("llama-3.1-8b", tokens="1T", gpu="h100-sxm", gpus=8, global_batch="1e15")
+
+
+def test_a_step_that_the_host_rules_is_told():
+    small = suanli.layout("gpt2", gpu="h100-sxm", gpus=8, global_batch=8, seq=1024, pin="cp=1,pp=1,tp=1", top=1)
+    note = next(each for each in small.notes if "cost" in each and "the host" in each)
+    best = small.layouts[0]
+    share = sum(each.seconds for each in best.account if each.entry in ("launch", "fixed")) / best.step_time_s
+    assert share > 0.3
+    assert note == (
+        f"{share:.0%} of the first layout's step are launches and what every step and micro-batch costs the host: for "
+        "work this small they rule the prediction, and differ most from cluster to cluster"
+    )
+    assert not any("costs the host" in each for each in suanli.layout("llama-3.1-8b", **SMALL, top=1).notes)

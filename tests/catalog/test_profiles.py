@@ -18,7 +18,7 @@ def test_every_stack_can_be_planned_with(name: str) -> None:
     found = find_profile(name)
     assert all(getattr(found.numbers, each.name) > 0 for each in fields(Profile))
     assert 0 < found.half_width < 1 and found.half_width <= found.routed_half_width
-    assert found.doc and found.command == "python scripts/fit_profiles.py" and found.date
+    assert found.doc and found.command == "suanli calibrate --shipped all" and found.date
     assert found.rows or "no runs of its own" in found.sources[0]
     assert find_stack(name).flash == found.traits.fused_attention  # memory and time know the same stack
 

@@ -50,7 +50,7 @@ def test_faults_are_told_together() -> None:
         load({"mine": table})
     assert [fault.sentence() for fault in problem.value.faults] == [
         "stack mine lacks flash in stacks.toml; expected a value.",
-        "stack mine has an unknown field flsh in stacks.toml; nearest: flash.",
+        "stack mine has an unknown field flsh in stacks.toml; nearest: flash, offloads.",
         "stack mine gives step_bytes without value and source in stacks.toml.",
         "stack mine recomputes something unknown in stacks.toml; expected one of scores, matmuls, light.",
     ]

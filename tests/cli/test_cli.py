@@ -163,6 +163,7 @@ SURFACE = {
     "input trace strict symbolic sweep time-limit like",
     "compare": "seq batch input device tools time-limit memory-limit",
     "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit",
+    "calibrate": "stack gpu fabric name shipped rows",
     "scale": "points metric project series global-batch model gpu pin seq dtype stack fabric",
     "goodput": "gpus mtbf mtbf-node mtti failures gpus-per-node detect restart checkpoint-save checkpoint-mode "
     "checkpoint-stall checkpoint-load interval spares repair stragglers maintenance days mfu seed events",

@@ -10,14 +10,11 @@ import pytest
 
 from suanli.catalog.curves import find_curves
 from suanli.catalog.fabrics import node_fabric
-from suanli.errors import InputError
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import Layout
-from suanli.nouns.profile import Profile, StackProfile, Traits
-from suanli.plan.calibrate import Data, fit, half_width, join_features, take_features
-from suanli.plan.observed import Observation
-from suanli.plan.own_runs import calibrate
-from suanli.plan.predict import job_of, step_times
+from suanli.nouns.profile import Profile, Traits, spreads
+from suanli.plan.calibrate import Data, fit, half_width, join_features, spreads_after, take_features
+from suanli.plan.predict import step_times
 from suanli.plan.step_time import Job, features
 from suanli.readers.model import read_model
 
@@ -105,48 +102,15 @@ def test_half_widths(errors: list[float], expected: float) -> None:
     assert half_width(np.array(errors)) == expected
 
 
-# --- a user's own runs --------------------------------------------------------------------------------------------
-
-STACK = StackProfile(name="shipped", half_width=0.2)
-
-
-def own(layout: Layout, factor: float, **more: Any) -> Observation:
-    run = Observation(
-        id="mine", source="mine", model="8B", family="8B", arch=ARCH, seq=4096, global_batch=64, layouts=(layout,),
-        device="h100-sxm", dtype="bf16", stack="shipped", fabric=FABRIC, step_s=1.0,
-    )  # fmt: skip
-    seconds = step_times(features(job_of(run, Traits()), Grid.of([layout]), 64.0), Profile())[0]
-    return replace(run, step_s=float(seconds) * factor, **more)
-
-
-def test_three_runs_are_enough_to_narrow_the_interval() -> None:
-    runs = [own(layout, 1.12) for layout in LAYOUTS[:3]]
-    found = calibrate(runs, STACK)
-    assert found.errors_before == pytest.approx([-np.log(1.12)] * 3)
-    assert max(map(abs, found.errors_held_out)) < 0.05
-    assert found.half_width_after < found.half_width_before == 0.2
-    assert found.stack.half_width == found.half_width_after
-    assert found.stack.rows == 3 and found.stack.devices == ("h100-sxm bf16",)
-    again = calibrate(runs, found.stack)
-    assert max(map(abs, again.errors_before)) < 0.03
-
-
-def test_runs_that_contradict_one_another_widen_it() -> None:
-    found = calibrate([own(LAYOUTS[0], factor) for factor in (0.6, 1.0, 1.7)], STACK)
-    assert found.half_width_after > found.half_width_before
-
-
-def test_more_runs_narrow_it_further() -> None:
-    widths = [calibrate([own(each, 1.1) for each in LAYOUTS[:count]], STACK).half_width_after for count in (3, 6, 12)]
-    assert widths == sorted(widths, reverse=True)
-
-
-def test_every_fault_of_the_runs_at_once() -> None:
-    runs = [own(LAYOUTS[0], 1.0), own(LAYOUTS[0], 1.0, dtype="fp8")]
-    with pytest.raises(InputError) as problem:
-        calibrate(runs, STACK)
-    assert str(problem.value).splitlines() == [
-        "too few step times to fit to and to judge by; got 2; expected 3 or more, best of several layouts.",
-        "runs of several devices, dtypes or releases; got h100-sxm bf16, h100-sxm fp8; "
-        "expected one of each: calibrate them one after another.",
-    ]
+def test_spreads_shrink_where_runs_depend_on_a_number_and_stay_elsewhere() -> None:
+    made = data(Profile())
+    found = spreads_after(made, fit(made, Profile(), ()))
+    assert set(found) == set(spreads())
+    for name, (before, after) in found.items():
+        assert before == spreads()[name]
+        assert after <= before
+    for name in ("experts", "expert_exposed", "context_exposed", "gather"):  # no run has experts, cp or ZeRO 3
+        assert found[name][0] == found[name][1]
+    assert found["matmul"][1] < 0.7 * found["matmul"][0]
+    few = spreads_after(made.take(slice(0, 2)), fit(made.take(slice(0, 2)), Profile(), ()))
+    assert found["matmul"][1] < few["matmul"][1] < few["matmul"][0]

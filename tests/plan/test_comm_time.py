@@ -11,7 +11,8 @@ import pytest
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import Layout
 from suanli.nouns.profile import Traits
-from suanli.plan.comm_time import data_times, inside_node, send_time
+from suanli.plan.columns import ACROSS, LAUNCHES, SPANS, TENSOR
+from suanli.plan.comm_time import data_times, inside_node, reduce_tensor, send_time
 
 NODE = SimpleNamespace(gpus_per_node=8)
 
@@ -97,3 +98,44 @@ def test_a_full_node_asks_for_no_adapters(layout: Layout) -> None:
     send_time(at, Grid.of([layout]), 64)
     ((_, _, ranks, near),) = at.curves.asked
     assert ranks == near == 2
+
+
+# --- a sum over tp ------------------------------------------------------------------------------------------------
+
+
+class Priced:
+    """Links on which an all-reduce takes `whole` seconds, a scatter or a gather 1."""
+
+    def __init__(self, whole: float) -> None:
+        self.whole = whole
+
+    def collective_s(self, kind: str, size: Any, ranks: Any, fabric: Any, near: Any) -> Any:
+        return (ranks > 1) * {"all_reduce": self.whole}.get(kind, 1.0)
+
+
+def summed(whole: float, tp: int, sp: bool) -> list[float]:
+    """Seconds in a node and across, launches and waits for hosts, of one sum."""
+    found = dict.fromkeys((TENSOR, ACROSS, LAUNCHES, SPANS), 0.0)
+    tally = SimpleNamespace(
+        add=lambda column, forward, backward: found.update({column: float(np.ravel(forward + backward)[0])})
+    )
+    at = SimpleNamespace(curves=Priced(whole), fabric=NODE, tp=np.array([float(tp)]), sp=np.array([float(sp)]))
+    reduce_tensor(tally, at, np.array([64.0]), backward=False)
+    return list(found.values())
+
+
+# an all-reduce of so many seconds, tp, sp → seconds in the node, across nodes, launches, waits for hosts
+SUMS = [
+    (3.0, 8, False, [3, 0, 1, 1]),  # slower than its halves by themselves
+    (3.0, 8, True, [2, 0, 1, 1]),
+    (1.2, 8, False, [2, 0, 1, 1]),  # summed in the switch: priced as its halves all the same
+    (1.2, 8, True, [2, 0, 1, 1]),
+    (3.0, 4, False, [3, 0, 1, 0]),  # four ranks of eight stand under one socket
+    (3.0, 16, True, [0, 2, 1, 1]),
+    (3.0, 1, False, [0, 0, 0, 0]),
+]
+
+
+@pytest.mark.parametrize(("whole", "tp", "sp", "expected"), SUMS)
+def test_sequence_parallelism_adds_no_time_to_a_sum(whole: float, tp: int, sp: bool, expected: list[float]) -> None:
+    assert summed(whole, tp, sp) == expected

@@ -18,7 +18,8 @@ def planned(account: dict[str, float], memory: dict[str, int], **more: object) -
     fields: dict[str, object] = {
         "tp": 1, "pp": 1, "dp": 1, "cp": 1, "ep": 1, "etp": 1, "vpp": 1, "micro_batch": 1, "zero": 0,
         "recompute": "none", "sp": False, "schedule": "1f1b", "gpus": 1, "step_time_s": seconds,
-        "step_time_interval_s": (seconds, seconds), "mfu": 0.4, "tokens_per_second_per_gpu": 1.0,
+        "step_time_interval_s": (seconds, seconds), "closed_form_step_time_s": seconds, "played": True,
+        "mfu": 0.4, "tokens_per_second_per_gpu": 1.0,
         "memory_bytes": {**memory, "total": sum(memory.values())}, "fullest_stage": 0, "largest_term": "weights",
         "margin_bytes": 0, "account": tuple(Entry(name, value) for name, value in account.items()),
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from suanli.errors import InputError
 from suanli.nouns.layout import SCHEDULES, Layout
 from suanli.nouns.workload import RECOMPUTE
-from suanli.plan.enumerate import enumerate_grid
-from suanli.plan.limits import AXES, Cuts, Space, cuts_of, divisors, possible
+from suanli.plan.enumerate import FEWEST, enumerate_grid, policies
+from suanli.plan.limits import AXES, Cuts, Space, cuts_of, divisors, node_shards, possible
 from suanli.plan.pieces import parts_of
 from suanli.readers.model import read_model
 
@@ -54,8 +55,16 @@ def allowed(space: Space, layout: Layout) -> bool:
     }[layout.schedule]
 
 
-def brute_force(space: Space, **pins) -> set[Layout]:
-    """Every combination of divisors tried by itself."""
+def shares(space: Space, replicas: int, tp: int) -> tuple[int | None, ...]:
+    """Ranks that may share states where the search chooses: all, or as many as fill a node beside tp."""
+    node, rest = divmod(space.per_node, tp)
+    return (None, node) if not rest and 1 < node < replicas and replicas % node == 0 else (None,)
+
+
+def brute_force(space: Space, **pins) -> set[tuple[Layout, bool]]:
+    """Every combination of divisors tried by itself; and with full recompute whether of some layers only, were there
+    at least two in the largest chunk.
+    """
     degrees = sorted({each for gpus in space.gpus for each in divisors(gpus)})
     experts = degrees if space.cuts.experts else [1]
     found = set()
@@ -67,24 +76,30 @@ def brute_force(space: Space, **pins) -> set[Layout]:
             "micro_batch": divisors(space.global_batch), "zero": range(4), "recompute": RECOMPUTE, "sp": (False, True),
             "schedule": SCHEDULES,
         }  # fmt: skip
-        for ep, etp, vpp, micro_batch, zero, recompute, sp, schedule in product(
+        axes["shards"] = shares(space, gpus // (tp * pp), tp)
+        for ep, etp, vpp, micro_batch, zero, recompute, sp, schedule, shards in product(
             *(pins.get(name, values) for name, values in axes.items())
         ):
             try:
                 layout = Layout(
                     tp=tp, pp=pp, dp=gpus // (tp * pp * cp), cp=cp, ep=ep, etp=etp, vpp=vpp, micro_batch=micro_batch,
-                    zero=zero, recompute=recompute, sp=sp, schedule=schedule,
+                    zero=zero, recompute=recompute, sp=sp, schedule=schedule, shards=shards if zero else None,
                 )  # fmt: skip
             except InputError:
                 continue
             if allowed(space, layout) and all(getattr(layout, name) in values for name, values in pins.items()):
-                found.add(layout)
+                found.add((layout, False))
+                if recompute == "full" and "recompute" not in pins and pp * vpp < space.cuts.layers:
+                    found.add((layout, True))
     return found
 
 
-def everything(found) -> list[Layout]:
+def everything(found) -> list[tuple[Layout, bool]]:
+    """Layouts, and whether memory has yet to tell how few layers are recomputed."""
     grid, _ = found.expand(np.arange(len(found.rows)))
-    return [grid.at(place) for place in range(len(grid))]
+    some = grid.recompute_layers < 0
+    grid = replace(grid, recompute_layers=np.where(some, 0, grid.recompute_layers))
+    return [(grid.at(place), bool(some[place])) for place in range(len(grid))]
 
 
 @pytest.mark.parametrize("name", ["dense, two sizes", "one GPU"])
@@ -120,7 +135,8 @@ def test_every_combination_is_counted_once(name):
     grid, place = found.expand(np.arange(len(found.rows)))
     whole = len(space.gpus)
     for axis in AXES:
-        whole *= 1 if axis == "dp" else len(possible(space, axis))
+        searched = {"dp": 1, "offload": 1, "shards": len(node_shards(space))}
+        whole *= searched.get(axis) or len(possible(space, axis))
     assert found.enumerated == whole == found.legal + sum(found.by_rule.values())
     assert found.legal == len(grid)
     assert np.bincount(place, minlength=len(found.rows)).tolist() == found.tails.tolist()
@@ -132,7 +148,60 @@ def test_states_that_do_not_fit_are_counted_as_such():
     found = enumerate_grid(space, {}, lambda rows: rows.pp * rows.tp >= 4)
     assert found.by_rule["states alone do not fit"] > 0
     assert found.enumerated == every.enumerated == found.legal + sum(found.by_rule.values())
-    assert set(everything(found)) == {each for each in everything(every) if each.pp * each.tp >= 4}
+    assert set(everything(found)) == {each for each in everything(every) if each[0].pp * each[0].tp >= 4}
+
+
+# --- what a stack can run -----------------------------------------------------------------------------------------
+
+
+def of(space: Space, **pins) -> set[Layout]:
+    return {layout for layout, _ in everything(enumerate_grid(space, pins))}
+
+
+def test_zero_beside_a_pipeline_is_what_the_stack_runs():
+    space = replace(SPACES["dense, 12 GPUs"], pipeline_zero=(0, 1))
+    found = of(space)
+    assert {layout.zero for layout in found if layout.pp > 1} == {0, 1}
+    assert {layout.zero for layout in found if layout.pp == 1} == {0, 1, 2, 3}
+    assert of(replace(space, pipeline_zero=())) == {layout for layout in found if layout.pp == 1}
+
+
+def test_states_are_shared_in_a_node_by_stages_that_can():
+    space = Space(cuts=DENSE, gpus=(16,), global_batch=16, seq=48, per_node=4, hybrid=(3,))
+    groups = {(layout.tp, layout.zero, layout.shards) for layout in of(space, pp=(1,), cp=(1,)) if layout.shards}
+    assert groups == {(1, 3, 4), (2, 3, 2)}  # tp 4 fills the node by itself
+
+
+def test_pinned_groups_may_be_of_any_size_and_of_several_nodes():
+    space = Space(cuts=DENSE, gpus=(16,), global_batch=16, seq=48, per_node=4)
+    found = of(space, pp=(1,), cp=(1,), tp=(1,), zero=(1, 3), shards=(0, 2, 8, 16))
+    assert {layout.shards for layout in found} == {None, 2, 8}  # 16 are all replicas
+
+
+def test_nothing_is_offloaded_unless_pinned():
+    assert not any(layout.offload for layout in of(SPACES["one GPU"]))
+    assert all(layout.offload for layout in of(SPACES["one GPU"], offload=(True,)))
+
+
+def test_pinned_layers_are_fewer_than_the_largest_chunk_has():
+    """6 layers: two of them on up to 2 stages of 3, none where a chunk has 2 or 1."""
+    found = of(SPACES["dense, 12 GPUs"], recompute_layers=(2,), cp=(1,), zero=(0,))
+    assert {(layout.recompute, layout.recompute_layers) for layout in found} == {("full", 2)}
+    assert {layout.pp * layout.vpp for layout in found} == {1, 2}
+
+
+POLICIES = [
+    (("none", "full"), (), ((0, 0), (2, 0))),
+    (("block",), (), ((0, 0), (2, FEWEST), (2, 0))),  # nothing may have to be made again, or everything
+    (("none", "selective", "block", "full"), (), ((0, 0), (1, 0), (2, FEWEST), (2, 0))),
+    (("full",), (1, 3), ((2, 1), (2, 3))),
+    (("none", "block"), (2,), ((0, 0), (2, 2))),
+]
+
+
+@pytest.mark.parametrize(("names", "layers", "expected"), POLICIES)
+def test_recompute_policies_as_pairs(names, layers, expected):
+    assert set(policies(names, layers)) == set(expected)
 
 
 def test_uneven_stages_and_large_mixtures_are_in_the_grid():

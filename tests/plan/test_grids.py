@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from suanli.catalog.curves import find_curves
@@ -23,15 +25,27 @@ from suanli.readers.model import read_model
 
 np = pytest.importorskip("numpy")
 
-# model, GPUs, batch, sequence, dtype, memory stack, time stack, pins: uneven stages, experts, tied tables
+# model, GPUs, batch, sequence, dtype, memory stack, time stack, pins: uneven stages, experts, tied tables, gradients
+# that stand whole for a turn or a step, states shared by fewer ranks or on the host
 CASES = {
     "llama-405b": ("llama-3.1-405b", 512, 128, 8192, "bf16", "megatron-core", "nemo", {}),
     "llama-8b fsdp": ("llama-3.1-8b", 16, 64, 4096, "bf16", "torchtitan", "composer-fsdp", {}),
     "gpt2 tied": ("gpt2", 8, 32, 1024, "fp16", "megatron-2021", "megatron-2021", {}),
     "deepseek-v3": ("deepseek-v3", 64, 128, 4096, "fp8", "megatron-core", "nemo", {"pp": (1, 4, 16), "cp": (1, 2)}),
     "mixtral": ("mixtral-8x7b", 16, 32, 4096, "bf16", "nemo", "nemo", {"pp": (1, 2, 8)}),
-}
+    "llama-8b hsdp": ("llama-3.1-8b", 64, 128, 4096, "bf16", "torchtitan", "torchtitan",
+                      {"shards": (0, 2, 4, 16), "offload": (False, True), "tp": (1, 2), "cp": (1, 2), "pp": (1, 4)}),
+    "deepspeed offload": ("gpt2-xl", 16, 64, 1024, "fp16", "deepspeed", "deepspeed",
+                          {"offload": (True,), "cp": (1,), "schedule": ("1f1b", "dualpipe", "zero-bubble")}),
+}  # fmt: skip
 SAMPLE = 60
+
+
+def settled(grid, layers: int):
+    """Where memory is to tell how many layers of a chunk are recomputed: any number that is not all of them."""
+    most = np.ceil(layers / (grid.pp * grid.vpp)) - 1
+    drawn = 1 + np.floor(np.random.default_rng(9).random(len(grid)) * most)
+    return replace(grid, recompute_layers=np.where(grid.recompute_layers < 0, drawn, grid.recompute_layers))
 
 
 @pytest.fixture(scope="module", params=CASES, ids=list(CASES))
@@ -43,11 +57,12 @@ def case(request):
     rows = np.random.default_rng(7).permutation(len(found.rows))[:4000]
     grid, place = found.expand(np.sort(rows))
     chosen = np.random.default_rng(8).permutation(len(grid))[:20000]
+    grid, row = settled(grid.take(chosen), len(parts_of(arch).kinds)), np.sort(rows)[place][chosen]
     profile = prior_profile(times)
     job = Job(arch=arch, seq=seq, dtype=dtype, curves=find_curves(device), fabric=node_fabric("hgx-h100"),
               traits=profile.traits)  # fmt: skip
     return {
-        "found": found, "grid": grid.take(chosen), "row": np.sort(rows)[place][chosen], "batch": batch, "job": job,
+        "found": found, "grid": grid, "row": row, "batch": batch, "job": job,
         "profile": profile.numbers, "stack": find_stack(keeps), "arch": arch,
         "workload": Workload(phase="train", seq=seq, dtype=dtype),
     }  # fmt: skip
@@ -79,6 +94,41 @@ def test_memory_is_that_of_one_layout_to_the_byte(case):
         layout = case["grid"].at(at)
         one = memory_estimate(case["arch"], case["workload"], layout, case["stack"], global_batch=case["batch"])
         assert sizes[at] == one.total, layout.short
+
+
+def test_every_way_to_recompute_and_to_share_is_among_the_layouts(case):
+    grid = case["grid"]
+    some = grid.recompute_layers > 0
+    assert some.any() and (grid.recompute[some] == 2).all()
+    assert (grid.recompute_layers[some] < np.ceil(len(parts_of(case["arch"]).kinds) / (grid.pp * grid.vpp))[some]).all()
+
+
+def test_as_few_layers_as_fit(case):
+    """One fewer does not fit, and where none is named either nothing or everything has to be made again."""
+    model = model_of(case["arch"], case["workload"], case["stack"])
+    memory = GridMemory(model, case["batch"], case["found"].rows)
+    few = np.flatnonzero((case["grid"].recompute_layers > 0) & (np.arange(len(case["grid"])) % 5 == 0))
+    grid, row = case["grid"].take(few), case["row"][few]
+    limit = float(np.median(memory.fullest_bytes(grid, row)))
+    plain = replace(grid, recompute=0 * grid.recompute, recompute_layers=0 * grid.recompute_layers)
+    needed = memory.fullest_bytes(plain, row) > limit
+    fewest = np.where(needed, memory.fewest_layers(grid, row, limit), 0)
+
+    def size(layers, recompute=2.0):
+        return memory.fullest_bytes(
+            replace(grid, recompute_layers=layers, recompute=recompute + 0 * layers), row
+        )  # fmt: skip
+
+    most = np.ceil(len(parts_of(case["arch"]).kinds) / (grid.pp * grid.vpp))
+    named = fewest > 0
+    assert named.any() and not named.all()
+    assert (size(np.where(named, fewest, 1))[named] <= limit).all()
+    assert (fewest[named] < most[named]).all()
+    one_fewer = np.where(fewest > 1, size(np.maximum(fewest - 1, 1)), size(0 * fewest, recompute=0.0))
+    assert (one_fewer[named] > limit).all()
+    none = size(0 * fewest, recompute=0.0) <= limit
+    barely = size(np.maximum(most - 1, 1)) > limit
+    assert (none | barely)[~named].all()
 
 
 def test_no_memory_is_below_its_floors(case):
@@ -129,7 +179,7 @@ def test_keys_with_chunks():
     )
     grid, row = found.expand(np.arange(len(found.rows)))
     keys = Keys(found.rows, ("tp", "pp"))
-    first, back = keys.with_chunks(row, grid.vpp)
+    first, back = keys.with_more(row, grid.vpp)
     for name in ("tp", "pp", "vpp"):
         column = getattr(grid, name)
         assert (column[first][back] == column).all()

@@ -154,6 +154,52 @@ def test_deepspeed():
     assert "call deepspeed.checkpointing.checkpoint around every block" in found.notes
 
 
+# --- states shared by fewer ranks, on the host; some layers recomputed ---------------------------------------------
+
+SHARED = Layout(tp=2, dp=16, zero=1, shards=4, offload=True, recompute="full", recompute_layers=5)
+
+
+def test_megatron_shares_offloads_and_recomputes_some():
+    found = flags(launch("megatron", SHARED, GPT).text)
+    assert (found["recompute-granularity"], found["recompute-method"], found["recompute-num-layers"]) == (
+        "full", "block", "5"
+    )  # fmt: skip
+    assert found["num-distributed-optimizer-instances"] == "4"  # 16 replicas in groups of 4
+    assert (found["optimizer-cpu-offload"], found["optimizer-offload-fraction"]) == ("", "1.0")
+    assert "use-precision-aware-optimizer" in found
+    assert "outer-dp-sharding-strategy" not in found
+    fsdp = flags(launch("megatron", Layout(dp=16, zero=3, shards=8), GPT).text)
+    assert (fsdp["num-distributed-optimizer-instances"], fsdp["outer-dp-sharding-strategy"]) == ("2", "no_shard")
+
+
+def test_nemo_shares_offloads_and_recomputes_some():
+    found = dict(line.split("=", 1) for line in launch("nemo", SHARED, GPT).text.split(" \\\n"))
+    assert found["model.config.recompute_method"] == "block"
+    assert found["model.config.recompute_num_layers"] == "5"
+    assert found["trainer.strategy.ddp.num_distributed_optimizer_instances"] == "4"
+    assert found["optim.config.optimizer_cpu_offload"] == "True"
+
+
+def test_torchtitan_replicates_groups():
+    lines = launch("torchtitan", Layout(dp=16, cp=2, zero=3, shards=8, offload=True), GPT).text.splitlines()
+    found = dict(line.removeprefix("config.").split(" = ") for line in lines)
+    # 32 ranks of dp · cp in groups of 8: four copies, each of 4 replicas with their two parts of a sequence
+    assert found["parallelism.data_parallel_replicate_degree"] == "4"
+    assert found["parallelism.data_parallel_shard_degree"] == "4"
+    assert found["training.enable_cpu_offload"] == "True"
+
+
+def test_deepspeed_shares_offloads_and_recomputes_some():
+    layout = Layout(dp=16, zero=3, shards=8, offload=True, recompute="full", recompute_layers=2)
+    found = launch("deepspeed", layout, GPT)
+    assert json.loads(found.text)["zero_optimization"] == {
+        "stage": 3, "overlap_comm": True, "offload_optimizer": {"device": "cpu", "pin_memory": True},
+        "mics_shard_size": 8,
+    }  # fmt: skip
+    assert "call deepspeed.checkpointing.checkpoint around the first 2 blocks of every stage" in found.notes
+    assert any(note.startswith("MiCS: ") for note in found.notes)
+
+
 REFUSED = [
     ("megatron", Layout(pp=2, schedule="zero-bubble"), GPT, ["the zero-bubble schedule ZB-H1"]),
     ("nemo", Layout(pp=2, schedule="dualpipe"), GPT, ["DualPipe"]),
@@ -166,6 +212,15 @@ REFUSED = [
     ("deepspeed", Layout(tp=2, cp=2, sp=True, recompute="selective"), GPT,
      ["context parallelism", "sequence parallelism over tp", "selective recompute"]),
     ("deepspeed", Layout(pp=2, vpp=2, schedule="interleaved"), GPT, ["interleaved stages"]),
+    ("megatron", Layout(pp=2, dp=2, zero=2), GPT, ["a pipeline with ZeRO 2"]),
+    ("nemo", Layout(dp=2, zero=3, offload=True), GPT, ["optimizer states on the host under ZeRO 3"]),
+    ("megatron", Layout(dp=2, offload=True), GPT, ["optimizer states on the host under ZeRO 0"]),
+    ("torchtitan", Layout(dp=2, zero=2, recompute="full", recompute_layers=3), GPT,
+     ["recompute of 3 layers of a stage"]),
+    ("torchtitan", Layout(dp=2, cp=4, zero=3, shards=2), GPT, ["states shared by 2 ranks"]),
+    ("deepspeed", Layout(dp=8, zero=2, shards=4), GPT, ["states shared by 4 ranks under ZeRO 2"]),
+    ("deepspeed", Layout(dp=8, shards=4, offload=True), GPT,
+     ["states shared by 4 ranks under ZeRO 0", "optimizer states on the host under ZeRO 0"]),
 ]  # fmt: skip
 
 

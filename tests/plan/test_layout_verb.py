@@ -9,7 +9,6 @@ import pytest
 import suanli
 from suanli.errors import InputError
 from suanli.nouns.layout import Layout
-from suanli.plan.layout import as_layout
 
 np = pytest.importorskip("numpy")
 
@@ -48,19 +47,32 @@ def test_the_fastest_of_everything_is_found():
     from suanli.plan.pins import read_pins
     from suanli.plan.pricing import Prices
 
-    result = suanli.layout("llama-3.1-8b", **SMALL, pin="cp=1,schedule=1f1b,interleaved", top=4)
+    result = suanli.layout("llama-3.1-8b", **SMALL, pin="cp=1,schedule=1f1b,interleaved,recompute=none,full", top=4)
     question = result.asked["question"]
     space = question.space
-    pins = read_pins(question.pins, space) | {"recompute": ("none", "full")}
+    pins = read_pins(question.pins, space) | {"recompute": ("none", "full"), "zero": (0, 1, 2, 3)}
     found = enumerate_grid(space, pins)
     grid, row = found.expand(np.arange(len(found.rows)))
     prices = Prices(_books(question), found)
     fits = prices.fullest_bytes(grid, row) <= question.limit_bytes
     seconds = np.sort(prices.step_s(grid, row)[fits])
-    shown = sorted(each.step_time_s for each in result.layouts)
+    shown = sorted(each.closed_form_step_time_s for each in result.layouts)
     assert shown[0] >= seconds[0] * (1 - 1e-9)
     assert all(each <= seconds[4 * 4 - 1] * (1 + 1e-9) for each in shown)
-    assert min(point.step_time_s for point in result.front) == pytest.approx(seconds[0])
+    assert min(point.step_time_s for point in result.front) == pytest.approx(result.layouts[0].step_time_s)
+
+
+def test_one_number_is_shown_ranked_and_accounted_for(plan):
+    """Step, account, MFU, rate and order are of the played pipeline; the closed form stands beside it."""
+    steps = [row.step_time_s for row in plan.layouts]
+    assert steps == sorted(steps)
+    assert all(row.played for row in plan.layouts)
+    found = suanli.layout("llama-3.1-70b", gpu="h100-sxm", gpus=64, global_batch=64, seq=4096, pin="pp=8")
+    assert any(row.step_time_s != row.closed_form_step_time_s for row in found.layouts)
+    for row in found.layouts:
+        assert sum(each.seconds for each in row.account) == pytest.approx(row.step_time_s, rel=1e-9)
+        assert row.tokens_per_second_per_gpu == pytest.approx(64 * 4096 / row.step_time_s / 64)
+        assert row.closed_form_step_time_s == pytest.approx(row.step_time_s, rel=0.1)
 
 
 def test_counts_add_up(plan):
@@ -111,12 +123,88 @@ def test_nothing_fits_says_by_how_much_and_what_would():
         suanli.layout("llama-3.1-405b", gpu="h100-sxm", gpus=8, global_batch=64, seq=8192)
     (fault,) = caught.value.faults
     assert fault.code == "nothing_fits"
-    assert fault.got.startswith("74.51 GiB; the smallest (tp8 ")
+    assert fault.got.startswith("79.11 GiB; the smallest (tp8 ")
     assert " more, of it " in fault.got
     gpus = int(fault.expected.split("--gpus ")[1].replace(",", ""))
     assert suanli.layout("llama-3.1-405b", gpu="h100-sxm", gpus=gpus, global_batch=64, seq=8192).layouts
     with pytest.raises(InputError, match="no layout fits the memory"):
         suanli.layout("llama-3.1-405b", gpu="h100-sxm", gpus=gpus // 2, global_batch=64, seq=8192)
+
+
+def test_states_on_the_host_are_named_where_they_would_fit():
+    """70B on 8 GPUs: 18 bytes a parameter are 159 GB a GPU, without the 12 of the optimizer 53 GB."""
+    asked = {"gpu": "h100-sxm", "gpus": 8, "global_batch": 64, "seq": 4096}
+    with pytest.raises(InputError, match="or --pin offload=yes, optimizer states on the host"):
+        suanli.layout("llama-3.1-70b", **asked, pin="cp=1")
+    found = suanli.layout("llama-3.1-70b", **asked, pin="cp=1,offload=yes").layouts[0]
+    assert found.offload
+    assert found.memory_bytes["optimizer"] == 0
+    assert " offload" in found.short
+    with pytest.raises(InputError) as caught:  # MegaScale has no offload
+        suanli.layout("llama-3.1-70b", **asked, pin="cp=1", stack="megascale")
+    assert "offload" not in str(caught.value)
+
+
+# --- what a stack can run -----------------------------------------------------------------------------------------
+
+SEVENTY = {"gpu": "h100-sxm", "gpus": 64, "global_batch": 128, "seq": 8192}
+
+
+def test_as_few_layers_are_recomputed_as_fit():
+    """70B on 64 GPUs: none does not fit, all of them waste time; a pin of the policy or of the number holds."""
+    pins = "tp=4,pp=4,cp=1,vpp=1,micro_batch=1,zero=1,sp=yes"
+    best = suanli.layout("llama-3.1-70b", **SEVENTY, pin=pins).layouts[0]
+    assert (best.recompute, best.recompute_layers is None) == ("full", False)
+    number = best.recompute_layers
+    every = suanli.layout("llama-3.1-70b", **SEVENTY, pin=f"{pins},recompute=full").layouts[0]
+    assert every.recompute_layers is None
+    assert best.step_time_s < every.step_time_s
+    same = suanli.layout("llama-3.1-70b", **SEVENTY, pin=f"{pins},recompute_layers={number}").layouts[0]
+    assert same == best
+    with pytest.raises(InputError, match="no layout fits the memory"):
+        suanli.layout("llama-3.1-70b", **SEVENTY, pin=f"{pins},recompute_layers={number - 1}" if number > 1 else
+                      f"{pins},recompute=none")  # fmt: skip
+    titan = suanli.layout("llama-3.1-70b", **SEVENTY, pin=pins.replace("zero=1", "zero=2"), stack="torchtitan")
+    assert not any(row.recompute_layers for row in titan.layouts)  # it recomputes every block, or by operator
+
+
+def test_sharing_states_and_zero_are_the_stacks():
+    """Megatron-FSDP has no pipeline; a pin asks for it all the same. torchtitan shares states in a node or over all."""
+    core = suanli.layout("llama-3.1-70b", **SEVENTY, top=40)
+    assert {row.zero for row in core.layouts if row.pp > 1} <= {0, 1}
+    pinned = suanli.layout("llama-3.1-70b", **SEVENTY, pin="pp=4,zero=2")
+    assert {row.zero for row in pinned.layouts} == {2}
+    titan = suanli.layout("llama-3.1-8b", gpu="h100-sxm", gpus=64, global_batch=256, seq=4096, stack="torchtitan",
+                          pin="pp=1,tp=1,cp=1,zero=3", top=200)  # fmt: skip
+    assert {row.shards for row in titan.layouts} == {None, 8}
+    eight = suanli.layout("llama-3.1-8b", gpu="h100-sxm", gpus=64, global_batch=256, seq=4096, stack="torchtitan",
+                          pin="pp=1,tp=1,cp=1,zero=3,shards=16").layouts[0]  # fmt: skip
+    assert eight.shards == 16
+    note = next(note for note in core.notes if note.startswith("megatron-core runs"))
+    assert note == (
+        "megatron-core runs schedules 1f1b, interleaved; ZeRO 0, 1, 2, 3, beside a pipeline 0, 1; what it lacks by "
+        "--pin, and offload=yes"
+    )
+
+
+def test_emit_is_for_what_was_found():
+    pins = "tp=4,pp=4,cp=1,vpp=1,micro_batch=1,zero=1,sp=yes"
+    found = suanli.layout("llama-3.1-70b", **SEVENTY, pin=pins, emit="megatron")
+    layers = found.layouts[0].recompute_layers
+    assert "--recompute-method block" in found.emit.text
+    assert f"--recompute-num-layers {layers}" in found.emit.text
+    with pytest.raises(InputError, match=f"torchtitan cannot express recompute of {layers} layers of a stage"):
+        suanli.layout("llama-3.1-70b", **SEVENTY, pin=pins, emit="torchtitan")
+
+
+def test_what_a_program_can_have_of_a_device_is_the_limit(plan):
+    """torch sees 79.11 GiB of an H100 of 80 GB; a limit that is typed is taken as it is."""
+    assert plan.memory_limit_bytes == 81008 * 2**20
+    assert plan.notes[-1] == (
+        "memory limit 84.94 GB a GPU, what a program can have of h100-sxm (torch: a total capacity of 79.11 GiB)"
+    )
+    typed = suanli.layout("llama-3.1-8b", **SMALL, memory_limit="80GB")
+    assert (typed.memory_limit_bytes, typed.notes[-1]) == (80 * 10**9, "memory limit 80 GB a GPU")
 
 
 def test_the_limit_it_names_is_enough():
@@ -199,7 +287,7 @@ def test_levers_are_priced_by_the_same_model(plan):
 
 def test_emit_is_the_first_layout(plan):
     found = suanli.layout("llama-3.1-8b", **SMALL, emit="megatron")
-    best = as_layout(found.layouts[0])
+    best = found.layouts[0].as_layout()
     assert isinstance(best, Layout)
     assert f"--tensor-model-parallel-size {best.tp}" in found.emit.text
     assert f"--micro-batch-size {best.micro_batch}" in found.emit.text

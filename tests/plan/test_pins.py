@@ -50,8 +50,16 @@ WRONG = {
     "tp=0": "tp cannot be so in --pin tp; got 0: it is nothing; expected a possible value; nearest: 1, 2.",
     "tp=9..15": "tp cannot be so in --pin tp; got a range that holds no possible value; expected a possible value; "
     "nearest: 1, 2.",
-    "tq=8": "unknown pin 'tq' in --pin; expected one of tp, pp, vpp, dp, cp, ep, etp, micro_batch, zero, recompute, "
-    "sp, schedule; nearest: tp, etp.",
+    "tq=8": "unknown pin 'tq' in --pin; expected one of tp, pp, vpp, dp, cp, ep, etp, micro_batch, zero, shards, "
+    "offload, recompute, sp, schedule, recompute_layers; nearest: tp, etp.",
+    "shards=few": "shards cannot be read in --pin; got 'few'; expected a whole number or a range like 1..8, or all.",
+    "shards=3": "shards cannot be so in --pin shards; got 3: 3 does not divide 16,384 GPUs; expected a possible value; "
+    "nearest: 2, 4.",
+    "offload=maybe": "offload cannot be read in --pin; got 'maybe'; expected yes or no.",
+    "recompute=blocks": "unknown recompute 'blocks' in --pin recompute; expected one of none, selective, block, "
+    "full; nearest: block.",
+    "recompute_layers=127": "recompute_layers cannot be so in --pin recompute_layers; got 127: 126 layers are fewer "
+    "than 127; expected a possible value; nearest: 125, 126.",
     "tp": "a pin cannot be read in --pin; got 'tp'; expected name=value, like tp=8 or pp=1..16 or micro_batch=1,2.",
     "tp=eight": "tp cannot be read in --pin; got 'eight'; expected a whole number or a range like 1..8.",
     "sp=maybe": "sp cannot be read in --pin; got 'maybe'; expected yes or no.",

@@ -10,7 +10,7 @@ from suanli.catalog.fabrics import node_fabric
 from suanli.catalog.profiles import prior_profile
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import Layout
-from suanli.plan.refine import chunk_counts, chunk_times, played_step, too_long_to_play
+from suanli.plan.refine import best_step, chunk_counts, chunk_passes, closed_step, played_step, too_long_to_play
 from suanli.plan.step_time import Job, account, features
 from suanli.readers.model import read_model
 
@@ -43,7 +43,7 @@ def test_without_a_pipeline_nothing_is_played(gpt3, zero):
     layout = Layout(tp=8, dp=8, zero=zero, sp=True, recompute="full")
     found = entries(gpt3, layout, 64)
     assert found["bubble"] == pytest.approx(0, abs=1e-9)
-    seconds, _ = played_step(gpt3, PROFILE.numbers, layout, 64)
+    seconds = played_step(gpt3, PROFILE.numbers, layout, 64).seconds
     micro = PROFILE.numbers.micro_s * 8  # host time of a micro-batch is among what is fixed
     assert seconds == pytest.approx(sum(found.values()), rel=1e-6)
     assert found["fixed"] == pytest.approx(PROFILE.numbers.fixed_s + micro)
@@ -53,20 +53,20 @@ def test_without_a_pipeline_nothing_is_played(gpt3, zero):
 def test_one_forward_one_backward_is_close_to_the_closed_form(gpt3, pp, batch):
     """The ends hold embedding and head, so stages are not quite equal; 3 % is what that makes."""
     layout = Layout(tp=8, pp=pp, dp=1, sp=True)
-    seconds, _ = played_step(gpt3, PROFILE.numbers, layout, batch)
+    seconds = played_step(gpt3, PROFILE.numbers, layout, batch).seconds
     assert seconds == pytest.approx(sum(entries(gpt3, layout, batch).values()), rel=0.03)
 
 
 def test_interleaving_plays_faster_than_not(gpt3):
-    plain, _ = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, sp=True), 16)
-    chunked, _ = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, vpp=4, schedule="interleaved", sp=True), 16)
+    plain = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, sp=True), 16).seconds
+    chunked = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, vpp=4, schedule="interleaved", sp=True), 16).seconds
     assert chunked < plain
 
 
 @pytest.mark.parametrize("schedule", ["zero-bubble", "dualpipe"])
 def test_what_fills_the_bubble_plays_faster(gpt3, schedule):
-    plain, _ = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, sp=True), 16)
-    filled, _ = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, schedule=schedule, sp=True), 16)
+    plain = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, sp=True), 16).seconds
+    filled = played_step(gpt3, PROFILE.numbers, Layout(tp=8, pp=8, schedule=schedule, sp=True), 16).seconds
     assert filled < plain
 
 
@@ -75,28 +75,73 @@ def test_uneven_chunks_wait_for_the_longest(llama):
     in whole ranks, does not see.
     """
     layout = Layout(tp=8, pp=16, dp=128, vpp=7, schedule="interleaved", zero=1, sp=True)
-    seconds, played = played_step(llama, PROFILE.numbers, layout, 2048)
-    assert seconds > sum(entries(llama, layout, 2048).values())
-    assert len(played.busy_s) == 16
+    step = played_step(llama, PROFILE.numbers, layout, 2048)
+    assert step.seconds > sum(entries(llama, layout, 2048).values()) == pytest.approx(step.closed_s)
+    assert len(step.played.busy_s) == 16
 
 
 def test_chunks_hold_the_whole_model(llama):
-    layout = Layout(pp=16, vpp=7, schedule="interleaved")
-    counts = chunk_counts(llama, layout)
-    assert len(counts) == 112
-    assert sum(counts).tolist() == [126, 1, 1]
+    held, again = chunk_counts(llama, Layout(pp=16, vpp=7, schedule="interleaved"))
+    assert len(held) == 112
+    assert np.sum(held, axis=0).tolist() == [126, 1, 1]
+    assert np.sum(again, axis=0).tolist() == [126, 0, 0]  # embedding and head are kept
+    some = chunk_counts(llama, Layout(pp=16, recompute="full", recompute_layers=3))[1]
+    assert np.sum(some, axis=0).tolist() == [16 * 3, 0, 0]
+
+
+def passes(job: Job, **policy):
+    layout = Layout(tp=8, pp=2, sp=True, **policy)
+    return [each.times for each in chunk_passes(job, PROFILE.numbers, layout, features(job, Grid.of([layout]), 16.0))]
 
 
 def test_recompute_is_in_the_backward_pass(llama):
-    plain, full = (
-        chunk_times(llama, PROFILE.numbers, Layout(tp=8, pp=2, sp=True, recompute=policy))
-        for policy in ("none", "full")
-    )
-    for one, other in zip(plain, full, strict=True):
+    for one, other in zip(passes(llama), passes(llama, recompute="full"), strict=True):
         assert other.forward_s == one.forward_s
         assert other.backward_s <= one.backward_s + one.forward_s  # embedding and head are kept
         assert other.backward_s == pytest.approx(one.backward_s + one.forward_s, rel=0.03)
         assert 0 < one.weight_s < one.backward_s / 2
+
+
+def test_recompute_of_some_layers_costs_their_share(llama):
+    """63 layers a stage, 21 of them made again: a third of what all of them cost."""
+    plain, third, full = (
+        passes(llama),
+        passes(llama, recompute="full", recompute_layers=21),
+        passes(llama, recompute="full"),
+    )
+    for none, some, every in zip(plain, third, full, strict=True):
+        share = (some.backward_s - none.backward_s) / (every.backward_s - none.backward_s)
+        assert share == pytest.approx(1 / 3, rel=1e-3)
+
+
+# --- the account of what is played --------------------------------------------------------------------------------
+
+ACCOUNTED = [
+    Layout(tp=8, dp=8, sp=True, recompute="full"), Layout(tp=8, pp=4, dp=4, zero=1, sp=True),
+    Layout(tp=8, pp=16, dp=2, vpp=7, schedule="interleaved", zero=1, sp=True, recompute="full", recompute_layers=1),
+    Layout(tp=8, pp=16, dp=2, schedule="dualpipe", sp=True), Layout(tp=8, pp=4, dp=4, schedule="zero-bubble", sp=True),
+    Layout(tp=8, pp=4, dp=4, zero=3, sp=True), Layout(tp=8, pp=4, dp=4, zero=2, sp=True, shards=2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ACCOUNTED, ids=lambda layout: layout.short)
+def test_the_account_of_the_played_step_closes(llama, layout):
+    """Work and exchanges of the rank that works longest, what it waits, and what comes after: nothing else."""
+    step = played_step(llama, PROFILE.numbers, layout, 256)
+    closed = closed_step(llama, PROFILE.numbers, layout, 256)
+    assert sum(step.account.values()) == pytest.approx(step.seconds, rel=1e-12)
+    assert set(step.account) == set(closed.account)
+    assert all(seconds >= 0 for seconds in step.account.values())
+    after = sum(step.account[name] for name in ("data parallel", "optimizer", "fixed"))
+    assert step.seconds == pytest.approx(step.played.span_s + after, rel=1e-9)
+    assert step.account["bubble"] == pytest.approx(step.played.bubble_s, abs=1e-6 * step.seconds)
+
+
+def test_the_closed_form_stands_where_playing_is_too_long(gpt3):
+    layout = Layout(tp=8, pp=8)
+    short, long = best_step(gpt3, PROFILE.numbers, layout, 64), best_step(gpt3, PROFILE.numbers, layout, 2048)
+    assert short.played is not None and short.seconds != short.closed_s
+    assert long.played is None and long.seconds == long.closed_s
 
 
 # layout, global batch → micro-batches × stages above 10,000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,9 +34,27 @@ class Toy:
 
     def fullest_bytes(self, grid: Grid, row=None):
         kept = np.array([30.0, 18.0, 3.0])[grid.recompute.astype(int)]
+        kept = kept + 27 * self._spared(grid)
         flight = np.where(grid.schedule == 1, 1 + (grid.pp - 1) / (grid.pp * grid.vpp), 1)
         cut = np.where(grid.sp == 1, grid.tp, 1 + (grid.tp - 1) / 2)
         return self._states(grid) + grid.micro_batch * kept * flight / (cut * grid.cp)
+
+    def _spared(self, grid: Grid):
+        """The part of a chunk that is not made again where only some layers are."""
+        most = np.ceil(CUTS.layers / (grid.pp * grid.vpp))
+        return np.where(grid.recompute_layers > 0, 1 - grid.recompute_layers / most, 0)
+
+    def fewest_layers(self, grid: Grid, row, limit: float):
+        """Tried one after the other."""
+        most, found = np.ceil(CUTS.layers / (grid.pp * grid.vpp)), np.zeros(len(grid))
+        for layers in range(CUTS.layers - 1, 0, -1):
+            fits = self.fullest_bytes(replace(grid, recompute_layers=layers + found * 0)) <= limit
+            found = np.where(fits & (layers < most), layers, found)
+        return found
+
+    def _again(self, grid: Grid):
+        again = np.array([1, 1.1, 1.3])[grid.recompute.astype(int)]
+        return again - 0.3 * np.where(grid.recompute_layers < 0, 1, self._spared(grid))
 
     def _work(self, grid: Grid):
         return 32 / (grid.dp * grid.tp * grid.pp * grid.cp) * (1 + 1 / (1 + grid.micro_batch))
@@ -43,12 +63,12 @@ class Toy:
         return self.loose * self._work(self.rows)
 
     def layout_floor_s(self, grid: Grid, row):
-        return self.loose * self._work(grid) * np.array([1, 1.1, 1.3])[grid.recompute.astype(int)]
+        return self.loose * self._work(grid) * self._again(grid)
 
     def step_s(self, grid: Grid, row=None):
         self.looked += len(grid)
         micro_batches = 32 / (grid.dp * grid.micro_batch)
-        again = np.array([1, 1.1, 1.3])[grid.recompute.astype(int)]
+        again = self._again(grid)
         share = np.array([1, 1, 0.4, 0.3])[grid.schedule.astype(int)] / grid.vpp
         bubble = 1 + share * (grid.pp - 1) / micro_batches
         talk = 0.01 * (grid.tp - 1) * (2 - grid.sp) + 0.02 * (grid.vpp - 1) + 0.03 * grid.zero + 0.015 * (grid.cp - 1)
@@ -57,7 +77,12 @@ class Toy:
 
 
 def everything(found: Enumeration, model: Toy, limit: float) -> Timed:
-    grid, _ = found.expand(np.arange(len(found.rows)))
+    grid, row = found.expand(np.arange(len(found.rows)))
+    plain = replace(grid, recompute=0 * grid.recompute, recompute_layers=0 * grid.recompute)
+    needed = model.fullest_bytes(plain) > limit
+    layers = np.where((grid.recompute_layers < 0) & needed, model.fewest_layers(grid, row, limit), 0)
+    kept = (grid.recompute_layers >= 0) | (layers > 0)
+    grid = replace(grid, recompute_layers=layers).take(kept)
     grid = grid.take(model.fullest_bytes(grid) <= limit)
     return Timed(grid=grid, step_s=model.step_s(grid), fullest_bytes=model.fullest_bytes(grid))
 
@@ -123,6 +148,17 @@ def _staircase(found: list[tuple[float, float, float]]) -> list[tuple[float, flo
     return kept
 
 
+def test_as_few_layers_as_needed_are_among_the_best():
+    """Of 8 layers on one stage some have to be made again, not all: the search finds how many."""
+    rows = enumerate_grid(
+        SPACE, {"tp": (1,), "pp": (1,), "zero": (0,), "cp": (1,), "micro_batch": (1,), "shards": (0,)}
+    )
+    model = Toy(rows)
+    found = search(rows, model, 115.0, 3)  # states 100; all kept 30, all made again 3
+    assert found.best.grid.recompute_layers.tolist() == [5, 0]  # 3 + 27 · 3/8 = 13.1 fits, 3 + 27 · 4/8 does not
+    assert found.best.step_s[0] < found.best.step_s[1]
+
+
 def test_nothing_fits():
     rows = enumerate_grid(SPACE, {})
     found = search(rows, Toy(rows), 1.0, 3)
@@ -143,7 +179,8 @@ def test_fewer_than_asked_for():
     pins = {"tp": (8,), "pp": (1,), "cp": (2,), "zero": (0,), "sp": (True,), "micro_batch": (1, 2)}
     rows = enumerate_grid(SPACE, pins)
     found = search(rows, Toy(rows), 1e9, 50)
-    assert len(found.best) == found.legal == found.fit == 6
+    assert len(found.best) == found.fit == 6  # of a layout that fits no layers have to be made again
+    assert found.legal == 8
 
 
 def test_of_equals_the_smallest_stands_on_the_front():

@@ -20,6 +20,15 @@ def parts(layers: int) -> object:
     return parts_of(read_paper_decoder(SMALL | {"num_layers": layers}, "small"))
 
 
+def ranks(layers: int, pp: int, vpp: int, again: int = 0, place: int = 0) -> dict[tuple[int, ...], int]:
+    """What ranks hold (place 0) or make again (place 1), and how many ranks do."""
+    found = rank_counts(parts(layers), pp, vpp, again)  # type: ignore[arg-type]
+    total: dict[tuple[int, ...], int] = {}
+    for kind, copies in zip(found[place].astype(int).tolist(), found[2].astype(int).tolist(), strict=True):
+        total[tuple(kind)] = total.get(tuple(kind), 0) + copies
+    return total
+
+
 # layers, pp, vpp: (blocks, first, last) of a rank and how many ranks hold that
 HELD = [
     (126, 16, 1, {(7, 1, 0): 1, (8, 0, 0): 14, (7, 0, 1): 1}),  # Llama-3.1-405B on 16: 7, 8 × 14, 7
@@ -31,16 +40,32 @@ HELD = [
 
 @pytest.mark.parametrize(("layers", "pp", "vpp", "expected"), HELD)
 def test_what_ranks_hold(layers: int, pp: int, vpp: int, expected: dict[tuple[int, ...], int]) -> None:
-    assert dict(rank_counts(parts(layers), pp, vpp)) == expected  # type: ignore[arg-type]
+    assert ranks(layers, pp, vpp) == expected
 
 
 def test_embedding_and_head_may_be_chunks_of_their_own() -> None:
     # 126 layers on 16 · 8 = 128 chunks: the first and the last hold none, so that every rank has 8 but these two
-    held = dict(rank_counts(parts(126), 16, 8))  # type: ignore[arg-type]
-    assert held == {(7, 1, 0): 1, (8, 0, 0): 14, (7, 0, 1): 1}
+    assert ranks(126, 16, 8) == {(7, 1, 0): 1, (8, 0, 0): 14, (7, 0, 1): 1}
     for layers, degrees in ((125, (16, 8)), (3, (4, 1))):
         with pytest.raises(InputError, match="a pipeline stage would be empty in --pp; got "):
             rank_counts(parts(layers), *degrees)  # type: ignore[arg-type]
+
+
+# layers, pp, vpp, of every chunk made again: blocks of a rank made again and how many ranks do that
+AGAIN = [
+    (126, 16, 1, 0, {(7, 0, 0): 2, (8, 0, 0): 14}),  # 0: all
+    (126, 16, 1, 3, {(3, 0, 0): 16}),
+    (126, 16, 1, 8, {(7, 0, 0): 2, (8, 0, 0): 14}),  # the ends have 7
+    (8, 4, 2, 1, {(2, 0, 0): 4}),  # two chunks of one layer
+    (61, 16, 1, 4, {(3, 0, 0): 3, (4, 0, 0): 13}),
+]
+
+
+@pytest.mark.parametrize(("layers", "pp", "vpp", "again", "expected"), AGAIN)
+def test_what_ranks_make_again(
+    layers: int, pp: int, vpp: int, again: int, expected: dict[tuple[int, ...], int]
+) -> None:
+    assert ranks(layers, pp, vpp, again, place=1) == expected
 
 
 def seconds(value: float, length: int) -> np.ndarray:

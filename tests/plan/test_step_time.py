@@ -16,7 +16,7 @@ from suanli.nouns.grid import Grid
 from suanli.nouns.layout import Layout
 from suanli.nouns.profile import Profile, Traits
 from suanli.plan.predict import step_times
-from suanli.plan.step_time import Job, account, features
+from suanli.plan.step_time import Job, account, data_parallel, features
 from suanli.readers.model import read_model
 from suanli.readers.paper import read_paper_decoder
 
@@ -106,6 +106,27 @@ def test_data_parallel_by_zero_stage() -> None:
     assert whole["data parallel"] == 0
     # two micro-batches: weights gathered twice in each and gradients scattered once, with nothing to hide behind
     assert whole["weight gathers"] == pytest.approx(2 * (2 + 2 + 4) * params / 1e9)
+
+
+# seconds exchanged once a step and in every micro-batch, of a micro-batch, of its waits for what ZeRO 3 moves and for
+# what ZeRO 2 would; micro-batches; the stack's overlap → what is waited for after them, half of it never being hidden
+AFTER = [
+    ((8.0, 0.0), 10.0, (0.0, 0.0), 2, 1, 4.0),  # ZeRO 1: half of 8
+    ((8.0, 0.0), 1.0, (0.0, 0.0), 2, 1, 7.0),  # and of the other half what is longer than a micro-batch
+    ((8.0, 0.0), 10.0, (0.0, 0.0), 2, 0, 8.0),
+    ((0.0, 8.0), 10.0, (3.0, 0.0), 2, 1, 0.0),  # ZeRO 3 has waited 2 · 3 for what ZeRO 1 would wait 4
+    ((0.0, 8.0), 10.0, (3.0, 0.0), 1, 1, 1.0),  # in one micro-batch it has waited 3 of the 4
+    ((0.0, 8.0), 10.0, (3.0, 0.0), 1, 0, 5.0),  # and of all 8 where the stack hides nothing
+    ((0.0, 8.0), 10.0, (3.0, 2.0), 2, 1, 2.0),  # ZeRO 2 would wait 2 · 2 beside the micro-batches and 4 after them
+]
+
+
+@pytest.mark.parametrize(("moved", "window", "waits", "times", "overlaps", "expected"), AFTER)
+def test_zero_3_waits_at_least_as_long_as_zero_1_and_2(
+    moved: tuple[float, float], window: float, waits: tuple[float, float], times: int, overlaps: int, expected: float
+) -> None:
+    half = replace(PLAIN, data_exposed=0.5)
+    assert data_parallel(moved, window, waits, times, half, overlaps) == pytest.approx(expected)
 
 
 def test_experts_are_spread() -> None:

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 import suanli
+from suanli.nouns.calibrated import (
+    Calibrated,
+    NumberFit,
+    Origin,
+    RunFit,
+    ShippedFit,
+    ShippedFits,
+    ShippedNumber,
+)
 from suanli.nouns.plans import Counts, FrontPoint, Lever, PlannedLayout
+from suanli.nouns.profile import StackProfile
 from suanli.nouns.result import Result
 from suanli.nouns.scaling import Figure, PlannedSize, Planner, Series, Size
 from suanli.nouns.step import Entry
@@ -19,7 +29,7 @@ from suanli.plan.layout import LayoutPlan
 from suanli.plan.scale import analyse
 from suanli.report import document_of
 from suanli.report.document import Document, Facts, Lines, Table
-from suanli.report.files import WRITERS, as_csv, as_markdown
+from suanli.report.files import WRITERS, as_markdown
 from suanli.report.pages import PAGES
 from suanli.report.text import document_text
 from suanli.units import GIBI
@@ -33,7 +43,8 @@ def layout_plan() -> Result:
         "recompute": "none", "sp": True, "schedule": "1f1b", "gpus": 64,
     }  # fmt: skip
     first = PlannedLayout(
-        **axes, step_time_s=8.000001, step_time_interval_s=(7.0, 9.0), played_step_time_s=8.2, mfu=0.45,
+        **axes, step_time_s=8.000001, step_time_interval_s=(7.0, 9.0), closed_form_step_time_s=7.9, played=True,
+        mfu=0.45,
         tokens_per_second_per_gpu=512.25, account=account, usd_per_step=0.43, fullest_stage=0,
         largest_term="activations",
         memory_bytes={"weights": 10 * GIBI, "activations": 50 * GIBI, "logits": 0, "total": 60 * GIBI},
@@ -41,7 +52,7 @@ def layout_plan() -> Result:
     )  # fmt: skip
     second = replace(
         first, recompute="full", step_time_s=9.5, account=(*account[:3], Entry("recompute", 1.5)),
-        played_step_time_s=None,
+        closed_form_step_time_s=9.5, played=False,
         memory_bytes={"weights": 10 * GIBI, "activations": 5 * GIBI, "logits": 0, "total": 15 * GIBI},
         margin_bytes=65 * GIBI, step_time_interval_s=(8.0, 11.0), usd_per_step=None,
     )  # fmt: skip
@@ -82,6 +93,45 @@ def scale_planned() -> Result:
     return Result(kind="scale", inputs={}, result=found)
 
 
+def calibrated() -> Result:
+    """Runs and numbers made up, one run that does not fit."""
+    matmul = NumberFit(name="matmul", unit="", meaning="products", before=1.1, after=1.21, spread_before=0.08,
+                       spread_after=0.02, told=True)  # fmt: skip
+    launch = NumberFit(name="launch_s", unit="s", meaning="host time of a kernel launch", before=6e-6, after=9e-6,
+                       spread_before=0.7, spread_after=0.3, told=True)  # fmt: skip
+    untold = replace(matmul, name="gather", meaning="ZeRO 3", after=1.1, spread_after=0.08, told=False)
+    run = RunFit(id="a", layout="tp2 dp4 mb1 zero1 recompute none sp", gpus=8, global_batch=64, step_s=6.8,
+                 before_s=6.3, held_out_s=6.75, error_before_fraction=-0.0735, error_held_out_fraction=-0.0074,
+                 memory_bytes=60 * GIBI, fits=True)  # fmt: skip
+    runs = (run, replace(run, id="b", memory_bytes=90 * GIBI, fits=False), replace(run, id="a long name", fits=None))
+    found = Calibrated(
+        name="mine", base="nemo", device="h100-sxm bf16", numbers=(matmul, launch, untold), runs=runs,
+        half_width_before=0.12, half_width_after=0.06, narrower_fraction=0.5, mean_error_before_fraction=0.0735,
+        mean_error_held_out_fraction=0.0074, extrapolates=("more than 8 GPUs",), warnings=("b does not fit",),
+        profile=StackProfile(name="mine", base="nemo"),
+    )  # fmt: skip
+    return Result(kind="calibrate", inputs={}, result=found, notes=("assumed: cp 1",), sources=("runs: runs.csv",),
+                  asked={"origin": ORIGIN})  # fmt: skip
+
+
+def shipped() -> Result:
+    """A profile fitted again, one number of which ships otherwise."""
+    rows = (
+        ShippedNumber(name="matmul", believed=1.1, shipped=1.1577, fitted=1.15771, difference_fraction=8.6e-6),
+        ShippedNumber(name="h100-sxm bf16: matmul", believed=1.0, shipped=None, fitted=1.02, difference_fraction=None),
+        ShippedNumber(name="memory", believed=1.2, shipped=1.25, fitted=1.2, difference_fraction=-0.04),
+    )  # fmt: skip
+    stack = ShippedFit(
+        stack="llama3", rows=5, own_rows=3, sources=("2407.21783 T4",), numbers=rows, kept=("experts", "gather"),
+        half_width_shipped=0.2351, half_width_fitted=0.24, largest_difference_fraction=0.04,
+        profile=StackProfile(name="llama3"),
+    )  # fmt: skip
+    found = ShippedFits(stacks=(stack,), largest_difference_fraction=0.04)
+    return Result(kind="calibrate", inputs={}, result=found, sources=("llama3: 2407.21783 T4",),
+                  asked={"origin": ORIGIN})  # fmt: skip
+
+
+ORIGIN = Origin(command="suanli calibrate runs.csv", date="2026-11-30", data="runs.csv", data_sha256="0" * 64)
 PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "count_train": lambda: suanli.count(
         "gpt3-175b-megatron", seq=2048, batch=1, phase="train", convention="megatron-full"
@@ -128,6 +178,8 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "why_mfu": lambda: suanli.why("mfu", "llama-3-8b", gpu="h100-sxm", seq=8192, tokens_per_second=8000),
     "why_formula": lambda: suanli.why("gpt_model_flops"),
     "layout": layout_plan,
+    "calibrate": calibrated,
+    "calibrate_shipped": shipped,
     "verify_articles": lambda: suanli.verify("articles"),
     "learn": suanli.learn,
 }  # fmt: skip
@@ -164,12 +216,6 @@ def test_markdown_escapes_and_aligns() -> None:
     assert "| ---: |" in text or "---:" in text
 
 
-def test_csv_is_a_table() -> None:
-    lines = as_csv(suanli.count("gpt2")).splitlines()
-    assert "module,parameters,hardware FLOPs,,bytes moved" in lines
-    assert any(line.startswith('transformer.h.0-11.mlp,"56,669,184"') for line in lines)
-
-
 @pytest.mark.parametrize("suffix", WRITERS)
 @pytest.mark.parametrize("name", ["count_train", "mfu", "train", "gpus", "models", "why_flops", "verify_articles"])
 def test_every_writer_writes_every_page(suffix: str, name: str) -> None:
@@ -194,6 +240,6 @@ def test_rounding_is_no_row_of_the_account(least: float, shown: bool) -> None:
 
 def test_one_gpu_is_not_several() -> None:
     made = layout_plan()
-    best = replace(made.result.layouts[0], tp=1, pp=1, dp=1, gpus=1)
+    best = replace(made.result.layouts[0], tp=1, pp=1, dp=1, zero=0, sp=False, gpus=1)
     text = document_text(document_of(replace(made, result=replace(made.result, layouts=(best,)))))
     assert text.startswith("gpt-9 on 1 GPU: ")

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+import suanli
+from suanli.cli.run import WIDTH_WITHOUT_TERMINAL
 from suanli.nouns.claim import (
     ARTICLE_WRONG,
     DIFFERS,
@@ -23,6 +25,7 @@ from suanli.nouns.claim import (
 )
 from suanli.nouns.result import Result
 from suanli.report.document import Document, Lines, Table
+from suanli.report.text import document_text
 from suanli.report.verify_pages import WORST_SHOWN, shown, verify_document
 
 
@@ -209,10 +212,10 @@ def predicted(**more: Any) -> SourceSummary:
 
 
 # what a set's row says: its summary, the cells after its name
-ERRORS = ("1,234", "model", "2.1 %", "5.1 %", "4.0 %", "25.0 %")
+ERRORS = ("1,234", "2.1 %", "5.1 %", "4.0 %", "25.0 %")
 ROWS = [
-    (predicted(), (*ERRORS, "6.0 % met", "80.0 %", "w-1", "-2.7 %")),
-    (predicted(bar=0.05), (*ERRORS, "5.0 % not met", "80.0 %", "w-1", "-2.7 %")),
+    (predicted(), (*ERRORS, "6.0 %", "80.0 %", "w-1", "-2.7 %")),
+    (predicted(bar=0.05), (*ERRORS, "5.0 %, not met", "80.0 %", "w-1", "-2.7 %")),
     (predicted(bar=None, coverage=None), (*ERRORS, "", "", "w-1", "-2.7 %")),
 ]
 
@@ -232,7 +235,9 @@ def lines(document: Document, title: str) -> tuple[str, ...]:
 def test_folds_and_regret_are_told() -> None:
     many = predicted(folds={str(place): 0.1 for place in range(13)})
     found = page((), (predicted(regret=0.002, worst_regret=0.0061), many))
-    assert lines(found, "Mean |error| of each fold left out") == ("runs of one stack, by model: 7B 3.0 %, 70B 7.3 %",)
+    assert lines(found, "Mean |error| of each fold left out") == (
+        "runs of one stack, by model: 7B 3.0 %, 70B 7.3 %", "runs of one stack, by model: 13 of them",
+    )  # fmt: skip
     picked = "Time of the layout that is picked over the best one measured, where runs differ in layout"
     assert lines(found, picked) == ("runs of one stack: 0.2 % on average, 0.6 % at worst",)
 
@@ -252,3 +257,10 @@ def test_steps_are_ranked_by_their_error_in_proportion() -> None:
 def test_without_predictions_nothing_is_said_of_them() -> None:
     found = page((claim("a", "models", HOLDS),), (summary("models"),))
     assert not any(isinstance(block, Table) and block.title == STEP_TIMES for block in found.blocks)
+
+
+@pytest.mark.parametrize("section", ["predictions", "scaling"])
+def test_pages_of_errors_fit_120_columns(section: str) -> None:
+    """As they are printed into a pipe."""
+    text = document_text(verify_document(suanli.verify(section)), WIDTH_WITHOUT_TERMINAL)
+    assert max(map(len, text.splitlines())) <= WIDTH_WITHOUT_TERMINAL

@@ -3,6 +3,7 @@
 The command line, notebooks and the web API all enter here, so they give the same result for the same request.
 """
 
+from suanli.api.calibration import calibrate
 from suanli.api.catalogues import gpus, models
 from suanli.api.comparing import compare
 from suanli.api.counting import count
@@ -15,4 +16,7 @@ from suanli.api.scaling import scale
 from suanli.api.training import train
 from suanli.api.verifying import verify
 
-__all__ = ["compare", "count", "goodput", "gpus", "layout", "learn", "mfu", "models", "scale", "train", "verify", "why"]
+__all__ = [
+    "calibrate", "compare", "count", "goodput", "gpus", "layout", "learn", "mfu", "models", "scale",
+    "train", "verify", "why",
+]  # fmt: skip

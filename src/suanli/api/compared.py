@@ -92,6 +92,13 @@ def compare_model(
     return _result(request, model, subject, session, wanted)
 
 
+def _limit_note(request: Request, session: Session | None) -> tuple[str, ...]:
+    """What a time limit that was typed does not hold."""
+    if session is None or "time_limit" not in request.given:
+        return ()
+    return ("--time-limit holds for each counter's own run: loading torch and the model is not counted in it",)
+
+
 def _wanted(request: Request, tools: Any) -> tuple[Peer, ...] | None:
     """The counters asked for, all where none is named; None where a fault was recorded."""
     if tools is None:
@@ -268,7 +275,10 @@ def _result(
         result=found,
         sources=(*(arch.sources if arch is not None else ()), *SOURCES,
                  *(f"{each.title}: {each.source}" for each in wanted if each.source)),
-        notes=(*assumed_line(request), *((f"not run: {subject.why_not}",) if subject.why_not else ())),
+        notes=(
+            *assumed_line(request), *_limit_note(request, session),
+            *((f"not run: {subject.why_not}",) if subject.why_not else ()),
+        ),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from suanli.api.parts import (
     read_convention,
     read_model_of,
     read_workload,
+    sweep_notes,
 )
 from suanli.api.request import Request, read_time_limit
 from suanli.count import count as count_books
@@ -132,6 +133,7 @@ def _by_formula(model: Any, typed: Mapping[str, Any]) -> Result:
             *assumed_line(request),
             *arch.notes,
             *length_notes(arch, workload, typed["seq"]),
+            *sweep_notes(arch, swept),
             *idle_notes(arch, workload, **{name: typed[name] for name in ("image", "kv_len", "kv_dtype", "frames")}),
         ),
         asked={"arch": arch, "workload": workload, "convention": rule},

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from suanli.api.layouts import DEFAULT_STACK, PEAK_OF, question_of
+from suanli.catalog.profiles import find_profile
 from suanli.errors import Fault, InputError, SuanliError
 from suanli.formulas import running
 from suanli.nouns.arch import Arch
@@ -61,7 +62,7 @@ def forecast_run(
         raise InputError(Fault(code="no_blocks", message=f"{arch.name} is no stack of blocks over tokens"))
     pins = {"recompute": recompute} if recompute else None
     plain = replace(workload, batch=global_batch, recompute="none")
-    question = question_of(arch, device, plain, (gpus or 1,), DEFAULT_STACK, pins=pins)
+    question = question_of(arch, device, plain, (gpus or 1,), find_profile(DEFAULT_STACK), pins=pins)
     best = fastest_layout(question) if gpus is not None else fewest_gpus(question, steps, seconds or math.inf)
     found = replace(workload, batch=global_batch, recompute=best.recompute)
     flops = run_flops(arch, found, rule, global_batch * workload.seq, None).model

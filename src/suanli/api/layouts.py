@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from suanli.api.links import read_fabric
 from suanli.api.parts import (
     DTYPE_NAMES,
     as_asked,
@@ -14,32 +15,35 @@ from suanli.api.parts import (
     length_notes,
     read_device,
     read_model_of,
+    read_stack,
     read_workload,
 )
-from suanli.api.request import Request
+from suanli.api.request import MOST_GPUS, Request
 from suanli.catalog.conventions import DEFAULT, find_convention
 from suanli.catalog.curves import find_curves
-from suanli.catalog.fabrics import fabric, node_fabric
-from suanli.catalog.nodes import nodes_of
 from suanli.catalog.prices import find_price, price_sentence
-from suanli.catalog.profiles import find_profile
 from suanli.catalog.stacks import find_stack
 from suanli.count import build_ledger
 from suanli.errors import Fault, InputError, SuanliError, shown, unknown_name
 from suanli.measure import find_peak
 from suanli.nouns.arch import Arch
 from suanli.nouns.hardware import Device
+from suanli.nouns.plans import PlannedLayout
+from suanli.nouns.profile import StackProfile
 from suanli.nouns.result import Result
+from suanli.nouns.stack import Stack
 from suanli.nouns.workload import Workload
 from suanli.plan.launch import TOOLS
 from suanli.plan.layout import FLASH_KEEPS_NO_SCORES, Progress, Question
 from suanli.plan.layout import layout as plan_layout
 from suanli.plan.refine import MOST_PLAYED
-from suanli.units import GIGA, parse
+from suanli.units import GIGA
 
 _THOUSANDS = re.compile(r"\d{1,2}(,\d{3})+")  # 16,384 is one number; 512,1024 and 128,256 are two
 MOST_SHOWN = 1000  # layouts of a ranking; several times as many are played out
 DEFAULT_STACK = "megatron-core"
+CALLED = {"batch": "global_batch"}  # what a step's workload calls the sequences that --global-batch gives
+HOST, MUCH = ("launch", "fixed"), 0.3  # entries of the host's time, and the part of a step from which it is said
 # Training dtypes and the catalogue's peak that a utilisation in them is of.
 PEAK_OF = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 
@@ -53,7 +57,7 @@ def plan_layouts(
     seq: Any = None,
     pin: str | Mapping[str, Any] | None = None,
     dtype: str | None = None,
-    stack: str | None = None,
+    stack: Any = None,
     fabric: str | None = None,
     top: Any = None,
     memory_limit: Any = None,
@@ -71,28 +75,27 @@ def plan_layouts(
     batch = _needed(request, "global_batch", global_batch, "--global-batch 2048, sequences of a step")
     word = _dtype(request, dtype)
     most = _top(request, top)
-    limit = request.quantity("memory_limit", memory_limit, "memory")
+    limit = _limit(request, memory_limit)
     if pin is not None:
         request.given["pin"] = dict(pin) if isinstance(pin, Mapping) else pin
     tool = _tool(request, emit)
-    workload = read_workload(request, arch, {"seq": seq}, {"phase": "train", "batch": batch, "dtype": word})
-    name = request.word("stack", stack, DEFAULT_STACK)
-    profile = request.attempt(lambda: find_profile(name))
-    keeps = request.attempt(lambda: find_stack(name)) if profile is not None else None
-    request.check()
-    assert arch is not None and device is not None and workload is not None and profile is not None
-    assert keeps is not None and batch is not None and most is not None
+    fixed = {"phase": "train", "batch": batch, "dtype": word}
+    workload = read_workload(request, arch, {"seq": seq}, fixed, called=CALLED)
+    profile = read_stack(request, stack, DEFAULT_STACK)
     links, curves, peak = _machine(request, arch, device, fabric, word)
-    memory = device.memory_bytes_per_torch_device if limit is None else int(limit)
-    if memory is None:
+    memory = limit if limit is not None or device is None else device.usable_bytes_per_torch_device
+    if memory is None and device is not None and memory_limit is None:
         request.fault("missing_option", f"the memory of {device.short_id} is not known", "memory_limit",
                       expected="--memory-limit 80GB")  # fmt: skip
-    places = request.attempt(lambda: read_why(why, most))
+    places = request.attempt(lambda: read_why(why, most or 1))
     request.check()
-    assert links is not None and curves is not None and peak is not None and memory is not None
+    assert (
+        arch is not None and device is not None and workload is not None and profile is not None and batch is not None
+    )
+    assert links is not None and curves is not None and peak is not None and memory is not None and most is not None
     bill = _price(device)[1]
     question = replace(
-        question_of(arch, device, workload, counts, name, pins=pin, links=links), limit_bytes=memory, top=most
+        question_of(arch, device, workload, counts, profile, pins=pin, links=links), limit_bytes=memory, top=most
     )
     plan = plan_layout(question, why=places or (), emit=tool, progress=progress)
     given = {**request.given, **({"fabric": fabric} if fabric else {}), **({"why": list(why)} if why else {})}
@@ -113,27 +116,30 @@ def plan_layouts(
 
 
 def question_of(
-    arch: Arch, device: Device, workload: Workload, gpus: tuple[int, ...], stack: str, *, pins: Any = None,
-    links: Any = None,
+    arch: Arch, device: Device, workload: Workload, gpus: tuple[int, ...], profile: StackProfile, *,
+    pins: Any = None, links: Any = None,
 ) -> Question:  # fmt: skip
     """The question for the planner, `workload.batch` being the global batch: the device's own memory as the limit, its
     first node's links unless others are given. Raises SuanliError for what the catalogue does not know.
     """
-    profile, curves = find_profile(stack), find_curves(device)
-    memory = device.memory_bytes_per_torch_device
+    curves, memory = find_curves(device), device.usable_bytes_per_torch_device
     return Question(
         arch=arch, workload=workload, gpus=gpus, global_batch=workload.batch, curves=curves,
-        fabric=links or read_fabric(None, device), stack=find_stack(stack), profile=profile,
+        fabric=links or read_fabric(None, device), stack=find_stack(profile.shipped), profile=profile,
         labels=(f"{device.short_id} {workload.dtype}", "", ""), peak=find_peak(device, PEAK_OF[workload.dtype], None),
         limit_bytes=memory or 0, step_flops=_step_flops(arch, workload), pins=pins, price=_price(device)[0],
     )  # fmt: skip
 
 
-def _machine(request: Request, arch: Arch, device: Device, fabric: str | None, dtype: str) -> tuple[Any, Any, Any]:
+def _machine(
+    request: Request, arch: Arch | None, device: Device | None, fabric: str | None, dtype: str
+) -> tuple[Any, Any, Any]:
     """Links, kernels and peak of the device; a fault for what is missing, and for a model that has no blocks."""
-    if arch.unit != "token" or not any(placed.block for placed in arch.leaves()):
+    if arch is not None and (arch.unit != "token" or not any(placed.block for placed in arch.leaves())):
         what = f"{arch.name} is no stack of blocks over tokens"
         request.fault("no_blocks", "the model cannot be laid out", "model", got=what, expected="a transformer")
+    if device is None:
+        return None, None, None
     links = request.attempt(lambda: read_fabric(fabric, device))
     curves = request.attempt(lambda: find_curves(device))
     peak = request.attempt(lambda: find_peak(device, PEAK_OF[dtype], None))
@@ -142,6 +148,17 @@ def _machine(request: Request, arch: Arch, device: Device, fabric: str | None, d
         what = f"no {dtype} products were measured on {device.short_id}"
         request.fault("unknown_dtype", what, "dtype", got=dtype, expected=f"one of {known}")
     return links, curves, peak
+
+
+def _limit(request: Request, limit: Any) -> int | None:
+    """Bytes of a GPU that may be used; none of them is a fault whatever its unit."""
+    if str(limit).strip() != "0":
+        found = request.quantity("memory_limit", limit, "memory")
+        if found != 0:
+            return None if found is None else int(found)
+    request.fault("bad_memory_limit", "no memory to hold anything", "memory_limit", got=shown(limit),
+                  expected="above 0, like 80GB")  # fmt: skip
+    return None
 
 
 def _top(request: Request, top: Any) -> int | None:
@@ -169,7 +186,7 @@ def read_gpus(request: Request, gpus: Any) -> tuple[int, ...]:
     parts = parts if isinstance(parts, list | tuple) else [parts]
     if not parts:
         request.fault("bad_gpus", "no number of GPUs", "gpus", got=shown(gpus), expected="one, or several: 512,1024")
-    found = [request.whole("gpus", part, low=1) for part in parts]
+    found = [request.whole("gpus", part, low=1, high=MOST_GPUS) for part in parts]
     request.given["gpus"] = gpus
     return tuple(sorted({each for each in found if each is not None}))
 
@@ -192,33 +209,6 @@ def _tool(request: Request, emit: str | None) -> str | None:
         hint = "Tools: " + ", ".join(TOOLS) + "."
         request.errors.append(unknown_name("tool", word, TOOLS, where="--emit", hint=hint))
     return word
-
-
-def read_fabric(text: str | None, device: Device) -> Any:
-    """Links and network: `NODE`, `NODE:NETWORK`, or typed as `8x450GB/s+400GB/s` (GPUs a node, one GPU's link and all
-    adapters of a node, one direction each), with `:NETWORK` where that is not InfiniBand. Without a text the first
-    node of the catalogue that holds the device. Raises InputError.
-    """
-    if text is None:
-        nodes = [node for node in nodes_of(device) if node.scaleup_bytes_per_s is not None]
-        if nodes:
-            return node_fabric(nodes[0])
-        raise InputError(Fault(
-            code="missing_option", message=f"no node of the catalogue holds {device.short_id} on known links",
-            where="--fabric", expected="a node, or GPUs a node with rates: 8x450GB/s+400GB/s",
-        ))  # fmt: skip
-    name, _, network = str(text).partition(":")
-    count, times, rates = name.partition("x")
-    if not (times and count.strip().isdecimal()):
-        return node_fabric(name, network or None)
-    link, plus, nics = rates.partition("+")
-    where = "--fabric"
-    return fabric(
-        name=f"{count.strip()} × {device.short_id}, {network or 'infiniband'}", gpus_per_node=int(count),
-        link_bytes_per_s=parse(link, "bytes_per_s", where),
-        nics_bytes_per_s=parse(nics, "bytes_per_s", where) if plus else None, network=network or "infiniband",
-        sources=(f"--fabric {shown(str(text))}",),
-    )  # fmt: skip
 
 
 def read_why(why: Any, top: int) -> tuple[Any, ...] | None:
@@ -255,15 +245,49 @@ def _price(device: Device) -> tuple[float | None, str]:
     return found.usd_per_gpu_hour / device.torch_devices_per_package, f"price: {price_sentence(found)}"
 
 
+def _host_bound(best: PlannedLayout) -> list[str]:
+    """That times of the host, not of kernels, make much of a step: of all entries they are known least."""
+    share = sum(each.seconds for each in best.account if each.entry in HOST) / best.step_time_s
+    if share < MUCH:
+        return []
+    return [f"{share:.0%} of the first layout's step are launches and what every step and micro-batch costs the host: "
+            "for work this small they rule the prediction, and differ most from cluster to cluster"]  # fmt: skip
+
+
 def _notes(question: Question, plan: Any, bill: str) -> tuple[str, ...]:
     found = [f"links: {question.fabric.name}", bill]
-    found.append(f"schedules that {question.stack.name} runs: {', '.join(question.stack.schedules)}; others by --pin")
+    found.append(_stack_note(question.stack))
     if question.stack.flash and question.stack.selective == "scores":
         found.append(FLASH_KEEPS_NO_SCORES)
     if question.curves.extrapolated:
         found.append(f"kernels: those of {question.curves.extrapolated}: {question.curves.note}")
     found += [f"beyond the runs the profile was fitted to: {each}" for each in plan.extrapolates]
-    if any(each.played_step_time_s is None for each in plan.layouts):
+    if not all(each.played for each in plan.layouts):
         found.append(f"played out: not where micro-batches × stages are above {MOST_PLAYED:,}; the closed form stands")
-    limit = question.limit_bytes / GIGA
-    return (*found, f"memory limit {limit:,.4g} GB a GPU")
+    found += _host_bound(plan.layouts[0])
+    return (*found, _limit_note(question))
+
+
+def _stack_note(stack: Stack) -> str:
+    """What of a layout the stack can run, hence what was searched without pins."""
+    zero, piped = (", ".join(map(str, each)) or "none" for each in (stack.zero, stack.pipeline_zero))
+    can = [
+        f"schedules {', '.join(stack.schedules)}",
+        f"ZeRO {zero}" + (f", beside a pipeline {piped}" * (zero != piped)),
+    ]
+    lacks = [
+        name for name, has in (("states shared in a node", stack.hybrid), ("recompute of some layers",
+         stack.block_recompute)) if not has
+    ]  # fmt: skip
+    said = f"{stack.name} runs {'; '.join(can)}" + (f"; it lacks {', '.join(lacks)}" if lacks else "")
+    more = ", and offload=yes" if stack.offloads else ""
+    return f"{said}; what it lacks by --pin{more}"
+
+
+def _limit_note(question: Question) -> str:
+    """The memory limit, and where it is from where that is the device's own."""
+    device, limit = question.curves.device, question.limit_bytes
+    said = f"memory limit {limit / GIGA:,.4g} GB a GPU"
+    if device.usable_memory_source and limit == device.usable_bytes_per_torch_device:
+        return f"{said}, what a program can have of {device.short_id} ({device.usable_memory_source})"
+    return said

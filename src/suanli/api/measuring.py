@@ -16,7 +16,7 @@ from suanli.api.parts import (
     read_recompute,
     read_workload,
 )
-from suanli.api.request import Request
+from suanli.api.request import MOST_GPUS, Request
 from suanli.measure import Rate, find_peak
 from suanli.measure import mfu as measure_mfu
 from suanli.nouns.result import Result
@@ -51,7 +51,7 @@ def mfu(
     rule = read_convention(request, convention)
     word = read_dtype(request, dtype)
     policy = read_recompute(request, recompute)
-    count_gpus = request.whole("gpus", gpus, 1, low=1)
+    count_gpus = request.whole("gpus", gpus, 1, low=1, high=MOST_GPUS)
     device = read_device(request, gpu)
     given_peak = request.quantity("peak", peak, "flop_per_s")
     rate = Rate(

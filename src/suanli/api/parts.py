@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from suanli.api.request import Request, read_image
 from suanli.catalog.conventions import DEFAULT, find_convention
-from suanli.errors import unknown_name
+from suanli.errors import Fault, SuanliError, unknown_name
 from suanli.measure import RECOMPUTE_CHOICES
 from suanli.nouns.arch import Arch
 from suanli.nouns.convention import Convention
 from suanli.nouns.hardware import DTYPES, Device
 from suanli.nouns.layers import Conv
-from suanli.nouns.workload import Workload
+from suanli.nouns.profile import StackProfile
+from suanli.nouns.workload import Workload, option
 from suanli.readers.model import read_model
 
 DEFAULT_SEQ = 2048
@@ -48,6 +51,17 @@ def read_device(request: Request, gpu: str | None) -> Device | None:
     return request.attempt(lambda: find_device(gpu))
 
 
+def read_stack(request: Request, stack: Any, default: str) -> StackProfile | None:
+    """The profile of a stack that ships, or of a file that `calibrate` wrote (a path, or a text ending in .toml)."""
+    from suanli.catalog.profiles import find_profile  # noqa: PLC0415  read only when asked for
+    from suanli.readers.stack_file import is_stack_file, read_stack_file  # noqa: PLC0415
+
+    if not is_stack_file(stack):
+        return request.attempt(lambda: find_profile(request.word("stack", stack, default)))
+    request.given["stack"] = str(stack)
+    return request.attempt(lambda: read_stack_file(Path(str(stack).strip()).expanduser()))
+
+
 def read_recompute(request: Request, policy: str | None) -> str:
     """The recompute policy, a printed equation among them."""
     word = request.word("recompute", policy, "none")
@@ -74,9 +88,15 @@ LENGTHS = ("batch", "kv_len")
 
 
 def read_workload(
-    request: Request, arch: Arch | None, typed: Mapping[str, Any], fixed: Mapping[str, Any] | None = None
+    request: Request,
+    arch: Arch | None,
+    typed: Mapping[str, Any],
+    fixed: Mapping[str, Any] | None = None,
+    *,
+    called: Mapping[str, str] | None = None,
 ) -> Workload | None:
     """The workload: `typed` holds the options a verb offers (None where not given), `fixed` what the verb sets.
+    `called` says which option of the verb gives a field, where that is not the field's own name.
 
     What was not given is remembered as assumed.
     """
@@ -90,7 +110,22 @@ def read_workload(
     values |= fixed or {}
     # a None is a fault already recorded; 1 stands in so that the other fields are still checked
     sound: dict[str, Any] = {name: 1 if value is None else value for name, value in values.items()}
-    return request.attempt(lambda: Workload(**sound))
+    return request.attempt(lambda: _workload(sound, called or {}))
+
+
+def _workload(values: Mapping[str, Any], called: Mapping[str, str]) -> Workload:
+    """The workload; its faults name the options that were typed."""
+    try:
+        return Workload(**values)
+    except SuanliError as problem:
+        words = {option(name): (name, given) for name, given in called.items()}
+        raise type(problem)(*(_renamed(fault, *words[fault.where]) if fault.where in words else fault
+                              for fault in problem.faults)) from None  # fmt: skip
+
+
+def _renamed(fault: Fault, name: str, given: str) -> Fault:
+    words = given.replace("_", " ")
+    return replace(fault, where=option(given), message=fault.message.replace(f"{name} is", f"{words} is"))
 
 
 def _seq(request: Request, arch: Arch | None, seq: Any) -> int | None:
@@ -123,6 +158,18 @@ def length_notes(arch: Arch, workload: Workload, seq: Any) -> tuple[str, ...]:
     if longest is None or workload.seq <= longest or not chooses_positions(arch):
         return ()
     return (f"seq {workload.seq:,} is past the model's {longest:,} positions; the arithmetic holds, the model may not",)
+
+
+def sweep_notes(arch: Arch, sweep: tuple[str, Any] | None) -> tuple[str, ...]:
+    """That a sweep of lengths goes past the model's positions."""
+    longest = arch.max_positions
+    if sweep is None or sweep[0] not in ("seq", "kv_len") or longest is None or max(sweep[1]) <= longest:
+        return ()
+    past = min(value for value in sweep[1] if value > longest)
+    return (
+        f"the sweep is past the model's {longest:,} positions from {sweep[0].replace('_', ' ')} {past:,} on; the "
+        "arithmetic holds, the model may not",
+    )
 
 
 def idle_notes(

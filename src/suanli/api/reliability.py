@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from suanli.api.request import Request
+from suanli.api.request import MOST_GPUS, Request
 from suanli.catalog.failures import find_failures
 from suanli.errors import shown
 from suanli.nouns.goodput import FailureTable, Rate
@@ -86,7 +86,7 @@ def _planned(typed: dict[str, Any]) -> Result:
 
 def read_reliability(request: Request, typed: dict[str, Any]) -> tuple[Reliability | None, FailureTable | None]:
     """What interrupts a run and what is done about it, from options of this verb; faults go to the request."""
-    gpus = request.whole("gpus", typed.get("gpus"), low=1)
+    gpus = request.whole("gpus", typed.get("gpus"), low=1, high=MOST_GPUS)
     per_node = request.whole("gpus_per_node", typed.get("gpus_per_node"), low=1)
     rate, table = _rate(request, typed, gpus, per_node)
     return _reliability(request, typed, rate, table, gpus), table
@@ -113,6 +113,8 @@ def _rate(
         return Rate(mtti_s=value, low_s=None, high_s=None, gpu_hours=value * (gpus or 1) / HOUR,
                     source="MTTI as given"), None  # fmt: skip
     if gpus is None:
+        if "gpus" in typed:
+            return None, None  # a fault already recorded
         request.fault("missing_option", "a rate per GPU or node needs the number of GPUs", "gpus", expected="--gpus N")
         return None, None
     if name == "failures":
@@ -191,7 +193,7 @@ def _notes(request: Request, typed: dict[str, Any], table: FailureTable | None) 
 def _measured(typed: dict[str, Any]) -> Result:
     """What a log of events says; options of a plan are faults beside it."""
     request = Request()
-    gpus = request.whole("gpus", typed.get("gpus"), low=1)
+    gpus = request.whole("gpus", typed.get("gpus"), low=1, high=MOST_GPUS)
     for name in typed:
         if name not in ("events", "gpus"):
             request.fault("contradiction", "a log of events is measured, not planned", name, expected="--events alone, or with --gpus")  # noqa: E501  # fmt: skip

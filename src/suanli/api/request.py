@@ -12,6 +12,7 @@ from suanli.units import DAY, parse
 Value = TypeVar("Value")
 
 MAX_SIDE = 100_000
+MOST_GPUS = 10**9  # no cluster has more; figures of more would be made of nothing
 MAX_SECONDS = 30 * DAY  # of a run: far below what timers of systems and threads can hold
 
 
@@ -42,16 +43,25 @@ class Request:
         return self.attempt(lambda: parse(value, kind, option(name), signed=signed))
 
     def whole(
-        self, name: str, value: Any, default: int | None = None, *, kind: str = "length", low: int = 0
+        self,
+        name: str,
+        value: Any,
+        default: int | None = None,
+        *,
+        kind: str = "length",
+        low: int = 0,
+        high: int | None = None,
     ) -> int | None:
-        """A whole number with a count's suffix; the default is remembered as assumed."""
+        """A whole number with a count's suffix, `low` to `high`; the default is remembered as assumed."""
         if value is None:
             if default is not None:
                 self.assumed[name] = default
             return default
         found = self.quantity(name, value, kind)
-        if found is not None and found < low:
-            self.fault(f"bad_{name}", f"{name} is not possible", name, got=shown(value), expected=f"at least {low:,}")
+        if found is not None and (found < low or (high is not None and found > high)):
+            words = name.replace("_", " ")
+            expected = f"at least {low:,}" if high is None else f"{low:,} to {high:,}"
+            self.fault(f"bad_{name}", f"{words} is not possible", name, got=shown(value), expected=expected)
             return None
         if isinstance(found, float):
             if found.is_integer():

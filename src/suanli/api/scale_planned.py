@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from suanli.api.layouts import DEFAULT_STACK, PEAK_OF, question_of, read_fabric
-from suanli.api.parts import DTYPE_NAMES, read_device, read_model_of, read_workload
+from suanli.api.layouts import DEFAULT_STACK, PEAK_OF, question_of
+from suanli.api.links import read_fabric
+from suanli.api.parts import DTYPE_NAMES, read_device, read_model_of, read_stack, read_workload
 from suanli.api.request import Request
 from suanli.api.scaling import PLANNED
 from suanli.errors import SuanliError, unknown_name
 from suanli.nouns.arch import Arch
 from suanli.nouns.hardware import Device
+from suanli.nouns.profile import StackProfile
 from suanli.nouns.scaling import STRONG, WEAK, PlannedSize, Planner, Series
 from suanli.nouns.workload import Workload, option
 from suanli.plan.layout import ROOMY, Question, fastest_layout
@@ -30,7 +32,7 @@ class Asked:
     arch: Arch
     device: Device
     workload: Workload
-    stack: str
+    stack: StackProfile
     pins: Any
     links: Any
 
@@ -67,9 +69,9 @@ def read_asked(request: Request, model: Any, typed: dict[str, Any]) -> Asked | N
         hint = "Training dtypes: " + ", ".join(PEAK_OF) + "."
         request.errors.append(unknown_name("dtype", dtype, PEAK_OF, where="--dtype", hint=hint))
         dtype = "bf16"
-    stack = request.word("stack", typed["stack"], DEFAULT_STACK)
+    stack = read_stack(request, typed["stack"], DEFAULT_STACK)
     workload = read_workload(request, arch, {"seq": typed["seq"]}, {"phase": "train", "batch": 1, "dtype": dtype})
-    if arch is None or device is None or workload is None:
+    if arch is None or device is None or workload is None or stack is None:
         return None
     asked = request.attempt(lambda: Asked(arch=arch, device=device, workload=workload, stack=stack, pins=typed["pin"],
                                           links=read_fabric(typed["fabric"], device)))  # fmt: skip

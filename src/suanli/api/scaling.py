@@ -159,7 +159,9 @@ def _projected(text: Any) -> tuple[int, ...]:
     parts = text if isinstance(text, list | tuple) else str(text).split(",")
     found = [_count(part, "--project") for part in parts]
     if not found or len(found) > MOST_PROJECTED or None in found:
-        raise _fault("bad_project", "not numbers of GPUs", "--project", shown(text), "like 8192,16384")
+        raise _fault(
+            "bad_project", "not numbers of GPUs", "--project", shown(text), f"like 8192,16384; at most {MOST_GPUS:,}"
+        )
     return tuple(each for each in found if each is not None)
 
 
@@ -184,7 +186,7 @@ def _typed(points: Any, name: str | None, metric: str | None, batch: int | None)
         figure = read_figure(name, str(value).strip(), "--points", faults)
         if count is None:
             faults.add(code="bad_gpus", message="gpus is not possible", where="--points", got=shown(gpus),
-                       expected="a whole number, 1 or more")  # fmt: skip
+                       expected=f"a whole number, 1 to {MOST_GPUS:,}")  # fmt: skip
         elif figure is not None:
             sizes.append(Size(gpus=count, figures={name: figure}, global_batch=batch))
     typed = [(f"{gpus} GPUs", value) for gpus, value in pairs if isinstance(value, str)]

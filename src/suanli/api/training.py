@@ -17,7 +17,7 @@ from suanli.api.parts import (
     read_recompute,
     read_workload,
 )
-from suanli.api.request import Request
+from suanli.api.request import MOST_GPUS, Request
 from suanli.catalog.conventions import DEFAULT, find_convention
 from suanli.catalog.prices import find_price, price_sentence
 from suanli.errors import SuanliError
@@ -78,9 +78,7 @@ def train(
     rule = find_convention(DEFAULT) if ideal else read_convention(request, convention)
     policy = read_recompute(request, recompute)
     if policy == PUBLISHED_SELECTIVE:
-        request.fault(
-            "bad_recompute", "a printed equation, not a policy", "recompute", expected="none, selective, full"
-        )
+        request.fault("bad_recompute", "a printed equation, no policy", "recompute", expected="none, selective, full")
     word = read_dtype(request, dtype)
     device = read_device(request, gpu)
     budget = _budget(
@@ -88,9 +86,10 @@ def train(
         gpu_hours=gpu_hours, price=price, power=power, pue=pue, carbon=carbon,
         goodput={"goodput": goodput, "failures": failures, "restart": restart, "checkpoint_save": checkpoint_save},
     )  # fmt: skip
-    batch = request.whole("global_batch", global_batch, 1) if global_batch is not None else 1
+    batch = request.whole("global_batch", global_batch, low=1) if global_batch is not None else 1
     fixed = {"phase": "train", "batch": batch, "recompute": policy if policy != PUBLISHED_SELECTIVE else "none"}
-    workload = read_workload(request, None if ideal else arch, {} if ideal else {"seq": seq}, fixed)
+    workload = read_workload(request, None if ideal else arch, {} if ideal else {"seq": seq}, fixed,
+                             called={"batch": "global_batch"})  # fmt: skip
     request.check()
     assert rule is not None and workload is not None and budget is not None
     if device is not None and arch is not None and not ideal and global_batch is not None:
@@ -135,7 +134,7 @@ def _budget(request: Request, **typed: Any) -> Budget | None:
     mfu, half_width = read_mfu(request, typed["mfu"])
     rate = request.quantity("tflops_per_gpu", as_text(typed["tflops_per_gpu"]), "tflop_per_s")
     tokens = request.whole("tokens", typed["tokens"], kind="count", low=1)
-    gpus = request.whole("gpus", typed["gpus"], low=1)
+    gpus = request.whole("gpus", typed["gpus"], low=1, high=MOST_GPUS)
     if typed["tokens"] is None:
         request.fault("missing_option", "a run needs its tokens", "tokens", expected="--tokens 15.6T")
     useful = read_useful(request, typed["goodput"], gpus)

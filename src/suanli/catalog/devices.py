@@ -7,6 +7,7 @@ import functools
 import tomllib
 from collections import Counter
 from importlib import resources
+from typing import Any
 
 from suanli.catalog import match
 from suanli.errors import ConfigError, FaultList, InputError, shown
@@ -14,7 +15,7 @@ from suanli.nouns.hardware import DTYPES, Device
 from suanli.units import MEBI, MEGA, parse
 
 Row = dict[str, str]
-FILE = "accelerators.csv"
+FILE, USABLE = "accelerators.csv", "usable_memory.toml"
 
 
 def list_devices() -> tuple[Device, ...]:
@@ -114,6 +115,7 @@ def _device(row: Row) -> Device:
         formulas=formulas,
         sparse_multiple=_number(row, "sparse_mult", "count"),
         memory_bytes=_memory_bytes(row),
+        **_usable_memory(row["id"]),
         memory_advertised_gb=memory,
         memory_unit=row["mem_unit"] or None,
         memory_options_gb=tuple(float(size) for size in words(row["mem_options_gb"])),
@@ -135,6 +137,19 @@ def _device(row: Row) -> Device:
         compiled=row["compiled"],
         notes=words(row["notes"]),
     )
+
+
+def _usable_memory(device: str) -> dict[str, Any]:
+    """What a program can have, and where that is from."""
+    found = _usable().get(device)
+    if found is None:
+        return {}
+    return {"usable_memory_bytes": found["usable_mib"] * MEBI, "usable_memory_source": found["what"]}
+
+
+@functools.cache
+def _usable() -> dict[str, Any]:
+    return tomllib.loads(resources.files("suanli.catalog").joinpath(USABLE).read_text(encoding="utf-8"))
 
 
 def _peaks(row: Row) -> tuple[dict[str, int | float], dict[str, str]]:

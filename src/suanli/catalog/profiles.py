@@ -10,6 +10,7 @@ from typing import Any
 
 from suanli.errors import ConfigError, FaultList, nearest_names, shown, unknown_name
 from suanli.nouns.profile import DEVICE_SPREADS, LABELS, Profile, StackProfile, Traits
+from suanli.nouns.stack import SCATTERS
 
 FACTS, FITTED = "stack_time.toml", "profiles.toml"
 _WIDER = 1.5  # interval of a stack without runs of its own, over that of the one it is like
@@ -88,9 +89,19 @@ def _check(entry: dict[str, Any], kind: type, where: str, faults: FaultList) -> 
         if key not in known:
             faults.add(code="unknown_key", message=f"unknown key {shown(key)}", where=where,
                        nearest=nearest_names(key, known))  # fmt: skip
-        elif isinstance(known[key], bool) != isinstance(value, bool) or not (isinstance(value, bool) or value > 0):
+        elif (expected := _expected(known[key], value)) is not None:
             faults.add(code="bad_value", message=f"{key} cannot be that", where=where, got=shown(value),
-                       expected="true or false" if isinstance(known[key], bool) else "a number above 0")  # fmt: skip
+                       expected=expected)  # fmt: skip
+
+
+def _expected(default: Any, value: Any) -> str | None:
+    """What a value should be, by the default of its field; None where it is."""
+    if isinstance(default, str):
+        return None if value in SCATTERS else "one of " + ", ".join(SCATTERS)
+    if isinstance(default, bool):
+        return None if isinstance(value, bool) else "true or false"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return None if number and value > 0 else "a number above 0"
 
 
 def read_profiles(

@@ -10,7 +10,8 @@ from importlib import resources
 from typing import Any
 
 from suanli.errors import ConfigError, FaultList, InputError, nearest_names, unknown_name
-from suanli.nouns.stack import SELECTIVE, Stack
+from suanli.nouns.layout import ZERO
+from suanli.nouns.stack import SCATTERS, SELECTIVE, Stack
 
 FILE = "stacks.toml"
 _OWN = ("name", "sources")
@@ -52,8 +53,21 @@ def load(tables: Mapping[str, Any]) -> dict[str, Stack]:
         if table.get("selective", {"value": SELECTIVE[0]})["value"] not in SELECTIVE:
             faults.add(code="unknown_selective", message=f"stack {name} recomputes something unknown", where=FILE,
                        expected="one of " + ", ".join(SELECTIVE))  # fmt: skip
+        _check_choices(name, table, faults)
     faults.raise_if_any()
     return {name: _stack(name, table) for name, table in whole.items()}
+
+
+def _check_choices(name: str, table: Mapping[str, Any], faults: FaultList) -> None:
+    """Fields whose values are of a few."""
+    for field, choices in (("scatters", SCATTERS), ("pipeline_scatters", SCATTERS), ("zero", ZERO),
+                           ("pipeline_zero", ZERO), ("hybrid", ZERO)):  # fmt: skip
+        entry = table.get(field)
+        value = entry.get("value") if isinstance(entry, Mapping) else None
+        for each in value if isinstance(value, list) else [] if value is None else [value]:
+            if each not in choices:
+                faults.add(code=f"unknown_{field}", message=f"stack {name} gives {field} as {each}", where=FILE,
+                           expected="one of " + ", ".join(map(str, choices)))  # fmt: skip
 
 
 def _whole(name: str, tables: Mapping[str, Any], seen: tuple[str, ...] = ()) -> dict[str, Any]:

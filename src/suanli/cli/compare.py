@@ -22,7 +22,9 @@ Device = Annotated[
         "--device", "auto (default: meta, and where a tool fails there the CPU), meta or cpu.", metavar="WHERE"
     ),
 ]
-TimeLimit = Annotated[Text, text_option("--time-limit", "Longest run of one counter. Default 120 s.", metavar="TIME")]
+TimeLimit = Annotated[
+    Text, text_option("--time-limit", "Longest run of one counter, loading left out. Default 120 s.", metavar="TIME")
+]
 MemoryLimit = Annotated[
     Text, text_option("--memory-limit", "Most memory of one counter (address space). Default 8 GiB.", metavar="SIZE")
 ]

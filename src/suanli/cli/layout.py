@@ -20,18 +20,22 @@ Pin = Annotated[
     text_option(
         "--pin",
         "What is fixed: tp=8,pp=16, ranges tp=1..8, several values micro_batch=1,2. Axes: tp pp vpp dp cp ep etp "
-        "micro_batch zero recompute sp schedule.",
+        "micro_batch zero shards offload recompute recompute_layers sp schedule. What the stack cannot run is searched "
+        "only where it is pinned; states stay on the device unless offload=yes.",
         metavar="PINS",
     ),
 ]
 Stack = Annotated[
-    Text, text_option("--stack", "Training software: megatron-core (default), nemo, torchtitan …", metavar="NAME")
+    Text,
+    text_option(
+        "--stack", "Training software: megatron-core (default), nemo …, or a FILE.toml of calibrate.", metavar="NAME"
+    ),
 ]
 Fabric = Annotated[
     Text,
     text_option("--fabric", "A node of the catalogue, NODE:NETWORK, or typed: 8x450GB/s+400GB/s.", metavar="LINKS"),
 ]
-Top = Annotated[Text, text_option("--top", "Layouts shown. Default 5.", metavar="K")]
+Top = Annotated[Text, text_option("--top", "Layouts shown, 1 to 1,000. Default 5.", metavar="K")]
 Limit = Annotated[Text, text_option("--memory-limit", "Memory of a GPU: 80GB. Default: the device's.", metavar="SIZE")]
 Why = Annotated[
     tuple[str, str] | None,

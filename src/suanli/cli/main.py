@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from suanli.cli import catalogues, compare, count, goodput, layout, learn, mfu, scale, train, verify, why
+from suanli.cli import calibrate, catalogues, compare, count, goodput, layout, learn, mfu, scale, train, verify, why
 from suanli.cli.run import show_error
 from suanli.errors import Fault, InputError
 from suanli.version import VERSION
@@ -42,6 +42,7 @@ app.command("count")(count.command)
 app.command("compare")(compare.command)
 app.command("mfu")(mfu.command)
 app.command("layout")(layout.command)
+app.command("calibrate")(calibrate.command)
 app.command("train")(train.command)
 app.command("scale")(scale.command)
 app.command("goodput")(goodput.command)

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 WIDTH_WITHOUT_TERMINAL = 120
 
 
-def run(verb: Callable[[], Result], *, as_json: bool, output: Path | None, failed: Callable[[Result], bool]) -> None:
-    """Call the verb, show what it gives. `failed` says whether a result means exit code 1."""
+def run(
+    verb: Callable[[], Result], *, as_json: bool, output: Path | None, failed: Callable[[Result], bool], kind: str = ""
+) -> None:
+    """Call the verb, show what it gives. `failed` says whether a result means exit code 1; `kind` is the verb where it
+    writes files of its own kind.
+    """
     try:
         if output is not None:
             from suanli.report.files import check_suffix  # noqa: PLC0415  loaded only where a file is asked for
 
-            check_suffix(output)
+            check_suffix(output, kind)
         result = verb()
         show(result, as_json=as_json, output=output)
     except SuanliError as problem:

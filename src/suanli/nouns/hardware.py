@@ -51,6 +51,8 @@ class Device:
     )
     sparse_multiple: float | None = _field("", "what structured sparsity multiplies the peak by", default=None)
     memory_bytes: int | None = _field("B", "device memory of one package, visible where known", default=None)
+    usable_memory_bytes: int | None = _field("B", "of it, what a program can have; None where not known", default=None)
+    usable_memory_source: str | None = _field("", "where that is from", default=None)
     memory_advertised_gb: float | None = _field("GB or GiB", "the advertised figure", default=None)
     memory_unit: str | None = _field("", "what the advertised figure counts: GB or GiB", default=None)
     memory_options_gb: tuple[float, ...] = _field("GB", "other sizes the part is named or sold with", default=())
@@ -83,6 +85,13 @@ class Device:
     def memory_bytes_per_torch_device(self) -> int | None:
         """Memory in bytes of one device as torch sees it."""
         return None if self.memory_bytes is None else self.memory_bytes // self.torch_devices_per_package
+
+    @property
+    def usable_bytes_per_torch_device(self) -> int | None:
+        """What a program can have of one device as torch sees it; the whole memory where that is not known."""
+        if self.usable_memory_bytes is None:
+            return self.memory_bytes_per_torch_device
+        return self.usable_memory_bytes // self.torch_devices_per_package
 
     @property
     def memory_bytes_per_s_per_torch_device(self) -> int | float | None:

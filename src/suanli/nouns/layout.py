@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -150,6 +151,7 @@ def stage_sizes(layers: int, chunks: int) -> tuple[int, ...]:
     return tuple(most - (place in fewer) for place in range(chunks))
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def chunk_sizes(layers: int, pp: int, vpp: int) -> tuple[int, ...]:
     """Layers of each chunk of a pipeline, in the model's order. Interleaved, embedding and head may stand as chunks of
     their own: 126 layers on 16 · 8 chunks, as Llama 3 was trained. Raises InputError where a stage would be empty.

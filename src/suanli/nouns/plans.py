@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from suanli.nouns.layout import Layout
 from suanli.nouns.step import Entry
 
 
@@ -26,13 +27,19 @@ class PlannedLayout:
     vpp: int = _doc("chunks", "virtual stages a rank holds")
     micro_batch: int = _doc("sequences", "of one micro-batch on one replica")
     zero: int = _doc("", "ZeRO stage")
+    shards: int | None = _doc("ranks", "that share the states (HSDP); null: all of dp · cp", default=None)
+    offload: bool = _doc("", "optimizer states live in the host's memory", default=False)
     recompute: str = _doc("", "activations made again in backward")
+    recompute_layers: int | None = _doc(
+        "layers", "first layers of every chunk that full recompute makes again; null: all", default=None
+    )
     sp: bool = _doc("", "sequence parallelism over tp")
     schedule: str = _doc("", "order of the pipeline's passes")
     gpus: int = _doc("GPUs", "it takes")
-    step_time_s: float = _doc("s", "of one optimizer step; the sum of the account")
+    step_time_s: float = _doc("s", "of one optimizer step, what is ranked; the sum of the account")
     step_time_interval_s: tuple[float, float] = _doc("s", "80 % interval, from the errors on runs left out of the fit")
-    played_step_time_s: float | None = _doc("s", "the same with the pipeline played out pass by pass", default=None)
+    closed_form_step_time_s: float = _doc("s", "by the closed form, which the search ranks by first")
+    played: bool = _doc("", "the step is with its pipeline played out pass by pass; else it is the closed form")
     mfu: float = _doc("fraction", "model FLOPs utilisation")
     tokens_per_second_per_gpu: float = _doc("tokens/s", "one GPU")
     memory_bytes: Mapping[str, int] = _doc("bytes", "fullest rank by term, with `total`", hash=False)
@@ -45,10 +52,11 @@ class PlannedLayout:
     @property
     def short(self) -> str:
         """`tp8 pp16 dp128 …`, as Layout has it."""
-        names = ("tp", "pp", "vpp", "cp", "ep", "etp")
-        parts = [f"{name}{value}" for name in names if (value := getattr(self, name)) > 1]
-        parts += [f"dp{self.dp}", f"mb{self.micro_batch}", f"zero{self.zero}", f"recompute {self.recompute}"]
-        return " ".join(parts + (["sp"] if self.sp else []) + ([self.schedule] if self.pp > 1 else []))
+        return self.as_layout().short
+
+    def as_layout(self) -> Layout:
+        """The layout alone."""
+        return Layout(**{each.name: getattr(self, each.name) for each in fields(Layout)})
 
 
 @dataclass(frozen=True, kw_only=True)

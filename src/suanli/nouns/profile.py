@@ -25,6 +25,8 @@ class Traits:
     host_bytes_per_s: float = _field("B/s", "optimizer states in the host's memory, a GPU's share of it", 20e9)
     scatter_sends: bool = _field("", "activations between stages are cut over tp, sent and gathered again", True)
     overlaps_data: bool = _field("", "gradients and weights travel while micro-batches run", True)
+    scatters: str = _field("", "when gradients that ZeRO shards are scattered, as nouns/stack.py has it", "micro-batch")
+    pipeline_scatters: str = _field("", "the same with a pipeline", "micro-batch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,7 @@ class StackProfile:
     """
 
     name: str = field(metadata={"doc": "like megatron-core"})
+    base: str = field(default="", metadata={"doc": "shipped stack it was calibrated from; empty: it is shipped itself"})
     doc: str = field(default="", metadata={"doc": "which trainer that is"})
     traits: Traits = Traits()
     numbers: Profile = Profile()
@@ -97,6 +100,12 @@ class StackProfile:
     sources: tuple[str, ...] = ()
     command: str = ""
     date: str = ""
+    untold: tuple[str, ...] = field(default=(), metadata={"doc": "numbers that no own run tells, as in `base`"})
+
+    @property
+    def shipped(self) -> str:
+        """The shipped stack whose facts it has, in time and in memory."""
+        return self.base or self.name
 
     def at(self, *labels: str) -> Profile:
         """The numbers on a device and dtype, in a release; those of the stack where a label was never seen."""

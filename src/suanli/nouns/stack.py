@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SELECTIVE = ("scores", "matmuls", "light")
+# When gradients that ZeRO shards are scattered.
+MICRO_BATCH, TURN, STEP = "micro-batch", "turn", "step"
+SCATTERS = (MICRO_BATCH, TURN, STEP)
 
 
 def _field(unit: str, doc: str, **more: Any) -> Any:
@@ -21,7 +24,15 @@ class Stack:
     title: str = _field("", "what it is, and from when")
     sources: Mapping[str, str] = _field("", "where each value comes from, by field")
 
+    # what it can run
     schedules: tuple[str, ...] = _field("", "orders of a pipeline's passes that it can run")
+    zero: tuple[int, ...] = _field("", "ZeRO stages it can run")
+    pipeline_zero: tuple[int, ...] = _field("", "those it can run with a pipeline; none: it has no pipeline")
+    hybrid: tuple[int, ...] = _field("", "ZeRO stages that can shard over fewer ranks than there are replicas (HSDP)")
+    offloads: bool = _field("", "optimizer states can live in the host's memory")
+    block_recompute: bool = _field("", "full recompute can be of the first layers of every chunk only")
+    scatters: str = _field("", "when sharded gradients are scattered: " + ", ".join(SCATTERS))
+    pipeline_scatters: str = _field("", "the same with a pipeline")
 
     # states
     fp32_weights: bool = _field("", "weights are held in fp32 and gathered in the dtype (FSDP): no master copy beside")

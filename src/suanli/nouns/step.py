@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from suanli.nouns.layout import Layout
-from suanli.nouns.profile import StackProfile
 
 
 @dataclass(frozen=True)
@@ -13,7 +12,7 @@ class Entry:
     """One part of a step."""
 
     entry: str = field(metadata={"unit": "", "doc": "what the time goes to"})
-    seconds: float = field(metadata={"unit": "s", "doc": "on the slowest stage, not hidden by anything"})
+    seconds: float = field(metadata={"unit": "s", "doc": "on the rank that works longest, not hidden by anything"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,19 +28,12 @@ class StepEstimate:
     mfu: float = field(metadata={"unit": "fraction", "doc": "model FLOPs over peak FLOPs of the dtype in that time"})
     tokens_per_second_per_gpu: float = field(metadata={"unit": "tokens/s", "doc": "of one GPU"})
     stack: str = field(metadata={"unit": "", "doc": "the stack whose profile was used"})
+    closed_form_step_time_s: float = field(
+        metadata={"unit": "s", "doc": "by the closed form, which profiles are fitted with"}
+    )
+    played: bool = field(metadata={"unit": "", "doc": "the step is with its pipeline played out, not the closed form"})
     extrapolates: tuple[str, ...] = field(default=(), metadata={"doc": "what lies beyond the runs it was fitted to"})
 
     def seconds(self, entry: str) -> float:
         """One entry; 0 where the step has none of that name."""
         return next((each.seconds for each in self.account if each.entry == entry), 0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
-    """A stack's profile after a user's own runs. Errors are logarithms of predicted over measured, a run each."""
-
-    stack: StackProfile = field(metadata={"doc": "with its numbers and interval as they are now"})
-    half_width_before: float = field(metadata={"doc": "of the 80 % interval of the logarithm, as shipped"})
-    half_width_after: float = field(metadata={"doc": "the same from every run predicted by the others"})
-    errors_before: tuple[float, ...] = field(metadata={"doc": "with the stack as shipped"})
-    errors_held_out: tuple[float, ...] = field(metadata={"doc": "each run with what the others give"})

@@ -16,36 +16,55 @@ from suanli.plan.limits import AXES, Space, reason_against
 Prices = Callable[[Sequence[Layout]], Sequence[tuple[float, float]]]  # layouts → seconds of a step, bytes
 Change = tuple[str, str, Layout]
 
-NUMBERS = tuple(name for name in AXES if name not in ("zero", "recompute", "sp", "schedule"))
+NUMBERS = tuple(name for name in AXES if name not in ("zero", "offload", "recompute", "sp", "schedule"))
 MOST_CHUNKS = 8  # interleaving is tried up to so many chunks a rank
 
 
 def is_legal(space: Space, layout: Layout) -> bool:
     """Whether a layout is in the grid of a space, by the grid's own rules."""
-    if layout.gpus not in space.gpus or any(reason_against(space, name, getattr(layout, name)) for name in NUMBERS):
+    values = {name: getattr(layout, name) or 0 for name in AXES}
+    if layout.gpus not in space.gpus or any(reason_against(space, name, values[name]) for name in NUMBERS):
         return False
-    return enumerate_grid(space, {name: (getattr(layout, name),) for name in AXES}).legal == 1
+    pins = {name: (value,) for name, value in values.items()}
+    some = {} if layout.recompute_layers is None else {"recompute_layers": (layout.recompute_layers,)}
+    return enumerate_grid(space, pins | some).legal == 1
 
 
 def changes(space: Space, layout: Layout) -> Iterator[Change]:
     """Every legal layout one lever away: the lever, from what to what, the layout."""
-    for lever, values in _proposals(layout):
+    for lever, values in _proposals(layout, space):
         try:
             found = replace(layout, **values)
         except InputError:
             continue  # degrees that cannot be together are no lever
         too_wide = found.tp > max(layout.tp, space.per_node)  # past a node only where it is so already
         if found != layout and not too_wide and is_legal(space, found):
-            parts = (f"{name} {getattr(layout, name)} → {value}" for name, value in values.items()
-                     if getattr(layout, name) != value)  # fmt: skip
+            parts = (f"{name} {_said(name, getattr(layout, name))} → {_said(name, value)}"
+                     for name, value in values.items() if getattr(layout, name) != value)  # fmt: skip
             yield lever, ", ".join(parts), found
 
 
-def _proposals(layout: Layout) -> Iterator[tuple[str, dict[str, Any]]]:
+def _said(name: str, value: Any) -> str:
+    return "all" if value is None and name in ("recompute_layers", "shards") else str(value)
+
+
+def _recomputes(layout: Layout, space: Space) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Other policies; under full recompute half as many layers of a chunk, and one more or less."""
     place = RECOMPUTE.index(layout.recompute)
     for other in RECOMPUTE:
         if other != layout.recompute:
-            yield ("less recompute" if RECOMPUTE.index(other) < place else "more recompute"), {"recompute": other}
+            lever = "less recompute" if RECOMPUTE.index(other) < place else "more recompute"
+            yield lever, {"recompute": other, "recompute_layers": None}
+    if layout.recompute == RECOMPUTE[-1]:
+        most = -(-space.cuts.layers // (layout.pp * layout.vpp))
+        now = layout.recompute_layers or most
+        for layers in sorted({now // 2, now - 1, now + 1} - {0, now}):
+            lever = "less recompute" if layers < now else "more recompute"
+            yield lever, {"recompute_layers": layers if layers < most else None}
+
+
+def _proposals(layout: Layout, space: Space) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield from _recomputes(layout, space)
     for chunks in range(2, MOST_CHUNKS + 1):
         yield "interleave", {"vpp": chunks, "schedule": "interleaved"}
     for schedule in ("1f1b", "zero-bubble", "dualpipe"):
@@ -55,6 +74,9 @@ def _proposals(layout: Layout) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "smaller micro-batch", {"micro_batch": layout.micro_batch // 2}
     for stage in range(4):
         yield "ZeRO stage", {"zero": stage}
+    node = space.per_node // layout.tp
+    yield "states shared in a node", {"shards": node if layout.shards is None and node > 1 else None}
+    yield "optimizer on the host" if not layout.offload else "optimizer on the device", {"offload": not layout.offload}
     yield from _traded(layout, "tp", "cp", "context for tensor parallelism")
     yield from _traded(layout, "tp", "dp", "data for tensor parallelism")
     yield from _traded(layout, "pp", "dp", "data for pipeline parallelism")

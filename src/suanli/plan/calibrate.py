@@ -93,16 +93,14 @@ class Fitted:
 class _Problem:
     """θ, what it means, and how well it does."""
 
-    def __init__(
-        self, data: Data, prior: Profile, label_spreads: Sequence[Mapping[str, float]], narrower: float
-    ) -> None:
+    def __init__(self, data: Data, prior: Profile, label_spreads: Sequence[Mapping[str, float]]) -> None:
         import numpy as np  # noqa: PLC0415
 
         self.data, self.prior, self.goal = data, prior, np.log(data.step_s)
         self.features = data.features.apart()  # numbers may differ by row
         self.own = list(spreads())
         self.places: list[tuple[str, str, Any]] = []  # label, name, rows
-        widths = [spreads()[name] * narrower for name in self.own]
+        widths = [spreads()[name] for name in self.own]
         for place, shifted in enumerate(label_spreads):
             found = sorted({row[place] for row in data.labels})
             for label in found if len(found) > 1 else ():
@@ -142,18 +140,29 @@ class _Problem:
         return Fitted(self.prior, factors, labels)
 
 
-def fit(
-    data: Data,
-    prior: Profile,
-    label_spreads: Sequence[Mapping[str, float]],
-    narrower: float = 1.0,
-) -> Fitted:
-    """The numbers that the rows and what was believed agree on: damped Gauss–Newton on θ. `narrower` multiplies how
-    far the numbers are believed to spread.
+def spreads_after(data: Data, fitted: Fitted) -> dict[str, tuple[float, float]]:
+    """Number → how far it is believed to lie from what was found (of the logarithm), before the rows were seen and
+    after; the same twice where no row depends on it. Of rows without labels; Gauss–Newton's own normal matrix.
     """
     import numpy as np  # noqa: PLC0415
 
-    problem = _Problem(data, prior, label_spreads, narrower)
+    problem = _Problem(data, fitted.numbers, ())
+    zero = np.zeros(len(problem.widths))
+    now = problem.logarithms(zero)
+    slopes = np.array([(problem.logarithms(nudge) - now) / _NUDGE for nudge in _NUDGE * np.eye(len(zero))])
+    error = np.abs(now - problem.goal) / NOISE
+    normal = (slopes * (data.weights / np.maximum(error, 1.0) / NOISE**2)) @ slopes.T + np.diag(problem.widths**-2.0)
+    after = np.sqrt(np.diag(np.linalg.inv(normal)))
+    moved = np.abs(slopes).max(axis=1) > 0
+    pairs = zip(problem.own, problem.widths, np.where(moved, after, problem.widths), strict=True)
+    return {name: (float(before), float(then)) for name, before, then in pairs}
+
+
+def fit(data: Data, prior: Profile, label_spreads: Sequence[Mapping[str, float]]) -> Fitted:
+    """The numbers that the rows and what was believed agree on: damped Gauss–Newton on θ."""
+    import numpy as np  # noqa: PLC0415
+
+    problem = _Problem(data, prior, label_spreads)
     theta, damping = np.zeros(len(problem.widths)), 1e-3
     now = problem.logarithms(theta)
     cost = problem.cost(now, theta)

@@ -7,14 +7,16 @@ Rules (Megatron-core's, and DualPipe's of arXiv:2412.19437):
 - interleaved: two chunks a rank or more, a layer each, where that comes out even the embedding and the head as chunks
   of their own; micro-batches a multiple of pp;
 - zero-bubble: at least pp micro-batches; DualPipe: pp even, an even number of micro-batches, at least 2 · pp;
-- states are sharded (ZeRO) over more than one replica; sequence parallelism is over tp above 1.
+- states are sharded (ZeRO) over more than one replica, or over fewer than all of them (HSDP), a divisor of dp · cp; of
+  stages that the stack can run beside a pipeline, and over fewer; sequence parallelism is over tp above 1;
+- recompute of some layers is of fewer than a chunk has.
 
 Rows and layouts come out as a `Grid` of float64; while it grows, columns are int64 and below 10^7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -22,10 +24,12 @@ from typing import Any
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
 from suanli.nouns.workload import RECOMPUTE
-from suanli.plan.limits import AXES, Space, possible
+from suanli.plan.limits import AXES, BLOCK, Space, node_shards, possible
 from suanli.plan.pins import Pins
 
 Array = Any  # a numpy array
+FULL = RECOMPUTE.index("full")
+FEWEST = -1  # layers to recompute that memory has yet to tell
 INTERLEAVED, ZERO_BUBBLE, DUALPIPE = (
     SCHEDULES.index(name) for name in ("interleaved", "zero-bubble", "dualpipe")
 )  # fmt: skip
@@ -34,6 +38,7 @@ INTERLEAVED, ZERO_BUBBLE, DUALPIPE = (
 @dataclass(frozen=True, kw_only=True)
 class Enumeration:
     """Legal rows of every axis but recompute, schedule and vpp, which `expand` joins; and how many were not legal.
+    `axes["recompute"]` are pairs: place in RECOMPUTE, and layers (0: all, FEWEST: to be found).
 
     `enumerated` is every combination of the axes' values, each by itself possible; `by_rule` how many of them each
     rule took out, in the order in which rules are applied: enumerated = sum of by_rule + sum of `tails`.
@@ -70,13 +75,18 @@ class Enumeration:
             chunks.append(values[np.arange(len(starts)) - starts + (first if schedule == INTERLEAVED else 0)])
             schedules.append(np.repeat(schedule, len(starts)))
         at, options = np.concatenate(place), self.axes["recompute"]
-        at = np.repeat(at, len(options))
+        vpp = np.concatenate(chunks)
+        fits = [np.flatnonzero(vpp <= _most_recomputed(self.space, rows.pp[at], layers)) for _, layers in options]
+        kept = np.concatenate(fits)
+        order = np.argsort(kept, kind="stable")  # policies of a layout side by side
+        kept, option = kept[order], np.repeat(np.arange(len(options)), [len(each) for each in fits])[order]
+        at = at[kept]
         joined = {
-            "vpp": np.repeat(np.concatenate(chunks), len(options)),
-            "schedule": np.repeat(np.concatenate(schedules), len(options)),
-            "recompute": np.tile(options, len(at) // len(options)),
-        }
-        return _as_grid({name: joined[name] if name in joined else getattr(rows, name)[at] for name in AXES}), at
+            "vpp": vpp[kept], "schedule": np.concatenate(schedules)[kept],
+            "recompute": options[option, 0], "recompute_layers": options[option, 1],
+        }  # fmt: skip
+        names = (*AXES, "recompute_layers")
+        return _as_grid({name: joined[name] if name in joined else getattr(rows, name)[at] for name in names}), at
 
 
 Bound = Callable[[Grid], Array]
@@ -88,17 +98,40 @@ def enumerate_grid(space: Space, pins: Pins, keep: Bound | None = None) -> Enume
     """
     import numpy as np  # noqa: PLC0415
 
-    axes = {name: pins.get(name) or possible(space, name) for name in AXES}
+    axes = {name: pins.get(name) or _searched(space, name) for name in AXES}
     axes["schedule"] = tuple(SCHEDULES.index(str(each)) for each in axes["schedule"])
-    axes["recompute"] = tuple(RECOMPUTE.index(str(each)) for each in axes["recompute"])
-    return _Grower(space, {name: np.array(values) for name, values in axes.items()}).run("dp" in pins, keep)
+    names = ("full",) if "recompute_layers" in pins and "recompute" not in pins else axes["recompute"]
+    axes["recompute"] = policies(names, pins.get("recompute_layers", ()))
+    arrays = {name: np.array(values) for name, values in axes.items()}
+    return _Grower(space, arrays, "shards" in pins).run("dp" in pins, keep)
+
+
+def _searched(space: Space, name: str) -> tuple[Any, ...]:
+    """What the search tries of an axis that is not pinned: nothing offloaded, states over all replicas or a node's."""
+    return {"offload": (False,), "shards": node_shards(space)}.get(name) or possible(space, name)
+
+
+def policies(names: Sequence[Any], layers: Sequence[int] = ()) -> tuple[tuple[int, int], ...]:
+    """Recompute policies as pairs: place in RECOMPUTE, and layers (0: all, FEWEST: to be found). Under `block` nothing
+    may have to be made again, or everything; layers that are asked for stand in the place of both.
+    """
+    found: dict[tuple[int, int], None] = {}
+    for name in names:
+        some = str(name) in (BLOCK, RECOMPUTE[FULL])
+        if layers and some:
+            found |= dict.fromkeys((FULL, each) for each in layers)
+        elif name == BLOCK:
+            found |= dict.fromkeys(((0, 0), (FULL, FEWEST), (FULL, 0)))
+        else:
+            found[RECOMPUTE.index(str(name)), 0] = None
+    return tuple(sorted(found))
 
 
 class _Grower:
     """Grows the columns. `rest` is how many combinations of the axes not yet joined stand behind each row."""
 
-    def __init__(self, space: Space, axes: dict[str, Array]) -> None:
-        self.space, self.axes = space, axes
+    def __init__(self, space: Space, axes: dict[str, Array], shards_pinned: bool = False) -> None:
+        self.space, self.axes, self.shards_pinned = space, axes, shards_pinned
         self.columns: dict[str, Array] = {}
         self.by_rule: dict[str, int] = {}
         self.rest = len(space.gpus) * prod(len(axes[name]) for name in AXES if name != "dp")
@@ -122,6 +155,10 @@ class _Grower:
             self.drop("experts divide the ranks", at["tp"] * at["cp"] * at["dp"] % self._product("ep", "etp") == 0)
         self.join("zero")
         self.drop("ZeRO needs replicas", (at["zero"] == 0) | (at["dp"] * at["cp"] > 1))
+        self.drop("the stack's ZeRO beside a pipeline", (at["pp"] == 1) | np.isin(at["zero"], self.space.pipeline_zero))
+        self.join("shards")
+        self.drop("states shared by fewer than all replicas", (at["shards"] == 0) | self._shared_by_fewer())
+        self.join("offload")
         if keep is not None:
             self.drop("states alone do not fit", keep(self.rows()))
         self.join("micro_batch")
@@ -135,18 +172,36 @@ class _Grower:
             space=self.space, axes=self.axes, rows=rows, tails=tails, enumerated=self.enumerated, by_rule=self.by_rule
         )
 
+    def _shared_by_fewer(self) -> Array:
+        """Where a group of ranks divides the replicas, and the stack can shard so; a group that the search itself
+        chooses fills a node.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        at = self.columns
+        replicas, shards = at["dp"] * at["cp"], np.maximum(at["shards"], 1)
+        filled = self.shards_pinned | (shards * at["tp"] == self.space.per_node)
+        return filled & (shards < replicas) & (replicas % shards == 0) & np.isin(at["zero"], self.space.hybrid)
+
     def _tails(self, rows: Grid) -> Array:
         """Schedules, chunks and recompute policies that each row can have."""
         import numpy as np  # noqa: PLC0415
 
         counts, values = _micro_batches(self.space, rows), self.axes["vpp"]
-        most = np.searchsorted(values, self.space.cuts.most_chunks(rows.pp), side="right")
-        chunks = most - np.searchsorted(values, 2)
         found = np.zeros(len(rows), dtype=np.int64)
         for schedule in self.axes["schedule"].tolist():
-            each = chunks.clip(0) if schedule == INTERLEAVED else int(1 in values)
-            found += np.where(_feeds(schedule, rows.pp, counts), each, 0)
-        return found * len(self.axes["recompute"])
+            fed = _feeds(schedule, rows.pp, counts)
+            for _, layers in self.axes["recompute"].tolist():
+                large = _most_recomputed(self.space, rows.pp, layers)
+                if schedule == INTERLEAVED:
+                    most = np.searchsorted(
+                        values, np.minimum(large, self.space.cuts.most_chunks(rows.pp)), side="right"
+                    )
+                    each = (most - np.searchsorted(values, 2)).clip(0)
+                else:
+                    each = (1 in values) * (large >= 1)
+                found += np.where(fed, each, 0)
+        return found
 
     def _product(self, *names: str) -> Array:
         found = self.columns["gpus"] * 0 + 1
@@ -177,13 +232,21 @@ class _Grower:
         import numpy as np  # noqa: PLC0415
 
         rows = len(self.columns["gpus"])
-        return _as_grid({name: self.columns.get(name, np.repeat(self.axes[name][:1], rows)) for name in AXES})
+        found = {name: self.columns.get(name, np.repeat(self.axes[name][:1], rows, axis=0)) for name in AXES}
+        return _as_grid(found | {"recompute": np.zeros(rows), "recompute_layers": np.zeros(rows)})
 
 
 def _as_grid(columns: Mapping[str, Array]) -> Grid:
-    """Columns as a Grid; what the search does not vary (offload, HSDP, recompute of some layers) is off."""
-    found = {name: columns[name].astype("float64") for name in AXES}
-    return Grid(**found, **dict.fromkeys(("recompute_layers", "shards", "offload"), 0 * found["tp"]))
+    return Grid(**{name: column.astype("float64") for name, column in columns.items()})
+
+
+def _most_recomputed(space: Space, pp: Array, layers: int) -> Array:
+    """Chunks a rank may hold, so that `layers` of them (FEWEST: one, 0: all) are fewer than the largest has."""
+    import numpy as np  # noqa: PLC0415
+
+    if layers == 0:
+        return 0 * pp + space.cuts.layers + 1
+    return np.floor((space.cuts.layers - 1) / (pp * max(layers, 1)))
 
 
 def _micro_batches(space: Space, rows: Grid) -> Array:

@@ -8,14 +8,14 @@ from suanli.nouns.grid import Grid
 
 Array = Any
 SHARED = ("tp", "cp", "ep", "etp", "micro_batch", "sp")  # what one rank's work on one block depends on
-DENSE = 1 << 23  # codes below this are counted in a table, larger ones sorted
+DENSE = 16  # codes below this many times their number are counted in a table, larger ones sorted
 
 
 def unique_codes(code: Array, size: int) -> tuple[Array, Array]:
     """Places of one of each code (all below `size`), and for each place which of them it is."""
     import numpy as np  # noqa: PLC0415
 
-    if size > DENSE:
+    if size > DENSE * max(len(code), 1 << 12):
         _, first, back = np.unique(code, return_index=True, return_inverse=True)
         return first, back
     present = np.zeros(size, dtype=bool)
@@ -51,7 +51,12 @@ class Keys:
     def __init__(self, rows: Grid, names: tuple[str, ...]) -> None:
         self.first, self.of = unique_rows(columns_of(rows, names))
 
-    def with_chunks(self, row: Array, vpp: Array) -> tuple[Array, Array]:
-        """The combinations of these axes and vpp among layouts: a place of each, and which each layout has."""
-        most = int(vpp.max(initial=0)) + 1
-        return unique_codes(self.of[row] * most + vpp.astype("int64"), len(self.first) * most)
+    def with_more(self, row: Array, *columns: Array) -> tuple[Array, Array]:
+        """The combinations of these axes and columns of small whole numbers (vpp, layers recomputed) among layouts: a
+        place of each, and which each layout has.
+        """
+        code, size = self.of[row], len(self.first)
+        for column in columns:
+            most = int(column.max(initial=0)) + 1
+            code, size = code * most + column.astype("int64"), size * most
+        return unique_codes(code, size)

@@ -72,6 +72,8 @@ def _shared_refusals(layout: Layout, tool: str) -> Iterator[Refusal]:
         yield "the zero-bubble schedule ZB-H1", f"{tool} has no schedule of that name and memory"
     if layout.schedule == "dualpipe":
         yield "DualPipe", f"{tool} has no pipeline entered from both ends"
+    if layout.shards and not layout.zero:
+        yield f"states shared by {layout.shards} ranks under ZeRO 0", "ZeRO 0 shares none"
 
 
 def _several_stacks(tool: str, layout: Layout, job: Job) -> Iterator[Refusal]:
@@ -96,6 +98,12 @@ _CORE_DTYPES: dict[str, dict[str, str]] = {
 
 def _core_refusals(layout: Layout, job: Job) -> Iterator[Refusal]:
     yield from _shared_refusals(layout, "Megatron-core")
+    if layout.zero > 1 and layout.pp > 1:
+        yield f"a pipeline with ZeRO {layout.zero}", "Megatron-FSDP goes with tp, ep and cp, not with pp"
+    if layout.offload and not layout.zero:
+        yield "optimizer states on the host under ZeRO 0", "--optimizer-cpu-offload is of the distributed optimizer"
+    if layout.offload and layout.zero > 1:
+        yield f"optimizer states on the host under ZeRO {layout.zero}", "Megatron-FSDP keeps them on the device"
     if job.experts and layout.tp > 1 and not layout.sp:
         yield "experts with tensor parallelism and no sequence parallelism", "its mixture layer refuses to train so"
     if job.dtype not in _CORE_DTYPES:
@@ -135,7 +143,14 @@ def _core_options(layout: Layout, job: Job) -> dict[str, Any]:
         found["recompute-granularity"] = "selective"
     if layout.recompute == "full":
         found |= {"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 1}
+    if layout.recompute_layers:  # the first layers of every (virtual) stage
+        found |= {"recompute-method": "block", "recompute-num-layers": layout.recompute_layers}
     return found
+
+
+def _instances(layout: Layout) -> int:
+    """Groups of ranks that share states, each with a whole copy of them."""
+    return layout.dp * layout.cp // layout.shards if layout.shards else 1
 
 
 def _megatron(layout: Layout, job: Job) -> Launch:
@@ -146,6 +161,13 @@ def _megatron(layout: Layout, job: Job) -> Launch:
     if layout.zero > 1:
         found |= {"use-megatron-fsdp": True, "data-parallel-sharding-strategy": _STRATEGIES[layout.zero],
                   "ckpt-format": "fsdp_dtensor"}  # fmt: skip
+    if _instances(layout) > 1:
+        found["num-distributed-optimizer-instances"] = _instances(layout)
+        if layout.zero > 1:
+            found["outer-dp-sharding-strategy"] = "no_shard"
+    if layout.offload:
+        found |= {"optimizer-cpu-offload": True, "optimizer-offload-fraction": "1.0",
+                  "use-precision-aware-optimizer": True}  # fmt: skip
     if layout.dp > 1:
         found["overlap-grad-reduce"] = True
         if layout.zero:
@@ -189,7 +211,13 @@ def _nemo(layout: Layout, job: Job) -> Launch:
     for name, value in options.items():
         key = renamed.get(name, name.replace("-", "_"))
         lines.append(f"{'model.config' if name in of_model else 'trainer.strategy'}.{key}={_quoted(value)}")
-    ddp = {"use_distributed_optimizer": layout.zero > 0, "overlap_grad_reduce": layout.dp > 1}
+    ddp: dict[str, Any] = {"use_distributed_optimizer": layout.zero > 0, "overlap_grad_reduce": layout.dp > 1}
+    if _instances(layout) > 1:
+        ddp["num_distributed_optimizer_instances"] = _instances(layout)
+        lines.append(f"trainer.strategy.num_distributed_optimizer_instances={_instances(layout)}")
+    if layout.offload:
+        lines += ["optim.config.optimizer_cpu_offload=True", "optim.config.optimizer_offload_fraction=1.0",
+                  "optim.config.use_precision_aware_optimizer=True"]  # fmt: skip
     lines += [f"trainer.strategy.ddp.{name}={value}" for name, value in ddp.items()]
     if layout.zero > 1:
         lines += ["trainer.strategy.fsdp=megatron",
@@ -213,17 +241,25 @@ def _torchtitan_refusals(layout: Layout, job: Job) -> Iterator[Refusal]:
         yield "ZeRO 1", "FSDP2 shards gradients with the optimizer states (ZeRO 2), or everything (ZeRO 3)"
     if layout.zero == 0 and layout.cp > 1:
         yield "context parallelism without sharding", "its shards always span dp and cp"
+    if layout.zero and layout.dp % _instances(layout):
+        yield f"states shared by {layout.shards} ranks", f"its groups are of whole cp {layout.cp}: copies divide dp"
     if layout.etp > 1:
         yield "tensor parallelism of experts", "expert ranks are taken out of dp, cp and tp, each expert whole"
+    if layout.recompute_layers:
+        yield (
+            f"recompute of {layout.recompute_layers} layers of a stage",
+            "it is of every block, or by operator",
+        )
     if job.dtype != "bf16":
         yield f"training in {job.dtype} by the layout alone", "8-bit products are a change of the model configuration"
 
 
 def _torchtitan(layout: Layout, job: Job) -> Launch:
     sharded = layout.zero > 0
+    copies = _instances(layout) if sharded else layout.dp
     found: dict[str, Any] = {
-        "parallelism.data_parallel_replicate_degree": 1 if sharded else layout.dp,
-        "parallelism.data_parallel_shard_degree": layout.dp if sharded else 1,
+        "parallelism.data_parallel_replicate_degree": copies,
+        "parallelism.data_parallel_shard_degree": layout.dp // copies,
         "parallelism.tensor_parallel_degree": layout.tp,
         "parallelism.context_parallel_degree": layout.cp,
         "parallelism.pipeline_parallel_degree": layout.pp,
@@ -233,6 +269,8 @@ def _torchtitan(layout: Layout, job: Job) -> Launch:
     }
     if sharded:
         found["parallelism.fsdp_reshard_after_forward"] = "always" if layout.zero == 3 else "never"
+    if layout.offload:
+        found["training.enable_cpu_offload"] = True
     if layout.tp > 1:
         found["parallelism.enable_sequence_parallel"] = layout.sp
     if job.experts:
@@ -280,6 +318,10 @@ def _deepspeed_refusals(layout: Layout, job: Job) -> Iterator[Refusal]:
         yield "tensor parallelism of experts", "its expert groups are set up in code"
     if layout.recompute == "selective":
         yield "selective recompute", "its checkpointing makes whole blocks again"
+    if layout.shards and layout.zero in (1, 2):
+        yield f"states shared by {layout.shards} ranks under ZeRO {layout.zero}", "its MiCS groups are of ZeRO 3"
+    if layout.offload and not layout.zero:
+        yield "optimizer states on the host under ZeRO 0", "offload_optimizer is of ZeRO 1 to 3"
     if job.dtype not in ("bf16", "fp16", "fp32"):
         yield f"training in {job.dtype}", "it trains in bf16, fp16 or fp32"
 
@@ -291,6 +333,10 @@ def _deepspeed(layout: Layout, job: Job) -> Launch:
         "gradient_accumulation_steps": layout.micro_batches(job.global_batch),
         "zero_optimization": {"stage": layout.zero, **({"overlap_comm": True} if layout.zero else {})},
     }
+    if layout.offload:
+        found["zero_optimization"]["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
+    if layout.shards:
+        found["zero_optimization"]["mics_shard_size"] = layout.shards
     if job.dtype != "fp32":
         found[job.dtype] = {"enabled": True}
     if layout.tp > 1:
@@ -304,7 +350,15 @@ def _deepspeed(layout: Layout, job: Job) -> Launch:
     if job.experts:
         notes.append(f"MoE(ep_size={layout.ep}) in your code")
     if layout.recompute == "full":
-        notes.append("call deepspeed.checkpointing.checkpoint around every block")
+        which = (
+            f"the first {layout.recompute_layers} blocks of every stage" if layout.recompute_layers else "every block"
+        )
+        notes.append(f"call deepspeed.checkpointing.checkpoint around {which}")
+    if layout.shards:
+        notes.append(
+            "MiCS: set the model up under deepspeed.zero.MiCS_Init; zero_hpz_partition_size would copy the weights "
+            "into every node and shard the other states over all"
+        )
     return Launch(tool="deepspeed", version="DeepSpeed 0.17", text=json.dumps(found, indent=2), notes=tuple(notes))
 
 

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 from suanli.nouns.arch import SAMPLE, Arch
-from suanli.nouns.grid import Grid
 from suanli.nouns.layers import Attention, Scan
-from suanli.nouns.layout import Layout
+from suanli.nouns.layout import ZERO, Layout
 from suanli.nouns.measures import Peak
 from suanli.nouns.plans import Counts, Difference, FrontPoint, Lever, PlannedLayout
 from suanli.nouns.profile import StackProfile
 from suanli.nouns.stack import Stack
-from suanli.nouns.workload import RECOMPUTE, Workload
+from suanli.nouns.workload import Workload
 from suanli.plan.advice import advise, changes, lever_of, ordered
 from suanli.plan.difference import difference
 from suanli.plan.enumerate import Enumeration, enumerate_grid
 from suanli.plan.launch import Job as LaunchJob
 from suanli.plan.launch import Launch, launch
-from suanli.plan.limits import Space, cuts_of
+from suanli.plan.limits import BLOCK, Space, cuts_of, possible
 from suanli.plan.memory import memory_estimate
 from suanli.plan.nothing import nothing_fits, nothing_legal
 from suanli.plan.pins import Pins, read_pins
 from suanli.plan.planned import model_of
-from suanli.plan.predict import estimate, step_times
+from suanli.plan.predict import estimate
 from suanli.plan.pricing import Books, Prices
-from suanli.plan.refine import played_step, too_long_to_play
+from suanli.plan.refine import Step, best_step, too_long_to_play
 from suanli.plan.search import Found, Timed, search
-from suanli.plan.step_time import Job, features
+from suanli.plan.step_time import Job
 
 ROOMY = 1 << 60  # bytes that every layout fits into
 POOL = 4  # layouts played out for one that is shown: the closed form and the played pipeline may differ in order
@@ -66,10 +66,17 @@ class Question:
     def space(self) -> Space:
         """Where layouts are looked for."""
         job = self.job
-        return Space(cuts=cuts_of(job.parts), gpus=self.gpus, global_batch=self.global_batch, seq=self.workload.seq,
-                     per_node=self.fabric.gpus_per_node)  # fmt: skip
+        return Space(
+            cuts=cuts_of(job.parts), gpus=self.gpus, global_batch=self.global_batch, seq=self.workload.seq,
+            per_node=self.fabric.gpus_per_node, pipeline_zero=self.stack.pipeline_zero, hybrid=self.stack.hybrid,
+        )  # fmt: skip
 
-    @property
+    @cached_property
+    def steps(self) -> dict[Layout, Step]:
+        """Steps worked out so far."""
+        return {}
+
+    @cached_property
     def job(self) -> Job:
         """What step times are worked out for."""
         return Job(arch=self.arch, seq=self.workload.seq, dtype=self.workload.dtype, curves=self.curves,
@@ -108,8 +115,8 @@ def layout(
     Raises InputError where pins cannot be, no layout is legal, nothing fits (by how much, and what would), or a tool
     cannot express the first layout.
     """
-    space = question.space
-    pins = read_pins(question.pins, space)
+    pins = read_pins(question.pins, question.space)
+    space = _allowed(question, pins)
     started = time.perf_counter()
     found, result = _search(question, space, pins, POOL * question.top, progress)
     searched = time.perf_counter()
@@ -126,19 +133,19 @@ def layout(
         refine_s=refined - searched,
         counts=Counts(enumerated=found.enumerated, by_rule=found.by_rule, legal=found.legal, fit=result.fit,
                       timed=result.timed),
-        front=_front(question, result.front),
+        front=_front(question, result.front, best),
         memory_limit_bytes=question.limit_bytes,
-        advice=_advice(question, space, as_layout(best)),
+        advice=_advice(question, space, best.as_layout()),
         why=_why(question, space, rows, why) if why else None,
-        emit=launch(emit, as_layout(best), _launch_job(question)) if emit else None,
-        extrapolates=_one(question, as_layout(best))[1],
+        emit=launch(emit, best.as_layout(), _launch_job(question)) if emit else None,
+        extrapolates=_one(question, best.as_layout())[1],
     )  # fmt: skip
 
 
 def fastest_layout(question: Question) -> PlannedLayout:
     """The first layout of the plan alone. Raises InputError where none is legal or fits."""
-    space = question.space
-    _, result = _search(question, space, read_pins(question.pins, space), POOL)
+    pins = read_pins(question.pins, question.space)
+    _, result = _search(question, _allowed(question, pins), pins, POOL)
     return _refined(replace(question, top=1), result.best)[0]
 
 
@@ -147,7 +154,7 @@ def _search(
 ) -> tuple[Enumeration, Any]:
     """The enumeration and what was found in it. Raises InputError where nothing is legal or fits."""
     books = _books(question)
-    axes = _policies(question) | pins
+    axes = _axes(question, pins)
     found = enumerate_grid(space, axes, books.keep(question.limit_bytes))
     if not found.legal:
         raise _nothing(question, space, pins, found)
@@ -157,24 +164,48 @@ def _search(
     return found, result
 
 
+def _axes(question: Question, pins: Pins) -> Pins:
+    """What is pinned, and of the other axes what the stack can run."""
+    own = _policies(question)
+    if "recompute_layers" in pins:
+        own.pop("recompute")
+    return own | pins
+
+
 def _policies(question: Question) -> Pins:
-    """Schedules that the stack can run, and recompute policies that differ: with fused attention there are no scores
-    to make again.
+    """What the stack can run, and recompute policies that differ: with fused attention there are no scores to make
+    again.
     """
-    same = question.stack.flash and question.stack.selective == "scores"
-    recompute = tuple(each for each in RECOMPUTE if each != "selective" or not same)
-    return {"recompute": recompute, "schedule": question.stack.schedules}
+    stack = question.stack
+    same = stack.flash and stack.selective == "scores"
+    left_out = {"selective"} if same else set()
+    left_out |= set() if stack.block_recompute else {BLOCK}
+    recompute = tuple(each for each in possible(question.space, "recompute") if each not in left_out)
+    found: Pins = {"recompute": recompute, "schedule": stack.schedules, "zero": stack.zero}
+    return found if stack.hybrid else found | {"shards": (0,)}
+
+
+def _allowed(question: Question, pins: Pins) -> Space:
+    """The space with what pins ask for beyond the stack: ZeRO stages beside a pipeline, groups that share states."""
+    space = question.space
+    piped = "pp" in pins or bool(space.pipeline_zero)
+    asked = tuple(pins["zero"]) if "zero" in pins and piped else ()
+    return replace(
+        space, pipeline_zero=tuple(sorted({*space.pipeline_zero, *asked})),
+        hybrid=ZERO[1:] if "shards" in pins else space.hybrid,
+    )  # fmt: skip
 
 
 def _nothing(question: Question, space: Space, pins: Pins, found: Enumeration) -> Exception:
     """The error where no layout is legal, or none fits: then the smallest is shown."""
-    unlimited = enumerate_grid(space, pins)
+    axes = _axes(question, pins)
+    unlimited = enumerate_grid(space, axes)
     if not unlimited.legal:
         return nothing_legal(found, pins)
-    books = _books(question)
     return nothing_fits(
-        books, space, pins, unlimited, question.limit_bytes, lambda layout: _memory(question, layout).fullest
-    )
+        _books(question), space, pins, axes, unlimited, question.limit_bytes, question.stack.offloads,
+        lambda layout: _memory(question, layout).fullest,
+    )  # fmt: skip
 
 
 def _books(question: Question) -> Books:
@@ -200,16 +231,17 @@ def _one(question: Question, layout: Layout) -> tuple[PlannedLayout, tuple[str, 
     """One layout with its step and memory, and what of it extrapolates."""
     step = estimate(
         question.job, layout, question.global_batch, question.profile, question.labels, question.step_flops,
-        question.peak.flop_per_s,
+        question.peak.flop_per_s, _step(question, layout),
     )  # fmt: skip
     memory = _memory(question, layout)
     fullest = memory.fullest
-    axes = {name: getattr(layout, name) for name in ("tp", "pp", "dp", "cp", "ep", "etp", "vpp", "micro_batch", "zero",
-                                                     "recompute", "sp", "schedule", "gpus")}  # fmt: skip
+    axes = {each.name: getattr(layout, each.name) for each in fields(Layout)} | {"gpus": layout.gpus}
     return PlannedLayout(
         **axes,
         step_time_s=step.step_time_s,
         step_time_interval_s=step.step_time_interval_s,
+        closed_form_step_time_s=step.closed_form_step_time_s,
+        played=step.played,
         mfu=step.mfu,
         tokens_per_second_per_gpu=step.tokens_per_second_per_gpu,
         memory_bytes={**{name: int(getattr(fullest, name)) for name in memory_terms()}, "total": memory.total},
@@ -234,38 +266,34 @@ def _cost(question: Question, gpus: int, seconds: float) -> float | None:
     return None if question.price is None else gpus * question.price * seconds / HOUR
 
 
-def as_layout(planned: PlannedLayout) -> Layout:
-    """The layout of a row."""
-    return Layout(**{name: getattr(planned, name) for name in ("tp", "pp", "dp", "cp", "ep", "etp", "vpp",
-                     "micro_batch", "zero", "recompute", "sp", "schedule")})  # fmt: skip
-
-
 def _refined(question: Question, best: Timed) -> tuple[PlannedLayout, ...]:
     """The best with their pipelines played out, fastest first by that; by the closed form where that is too long."""
-    profile = question.profile.at(*question.labels)
-    ranked = []
-    for place in range(len(best)):
-        found = best.grid.at(place)
-        played = None
-        if not too_long_to_play(found, question.global_batch):
-            played, _ = played_step(question.job, profile, found, question.global_batch)
-        seconds = float(best.step_s[place]) if played is None else played
-        ranked.append((seconds, float(best.fullest_bytes[place]), place, found, played))
-    return tuple(
-        replace(_one(question, found)[0], played_step_time_s=played)
-        for *_, found, played in sorted(ranked, key=lambda each: each[:3])[: question.top]
+    steps = [_step(question, best.grid.at(place)).seconds for place in range(len(best))]
+    order = sorted(range(len(best)), key=lambda place: (steps[place], float(best.fullest_bytes[place]), place))
+    return tuple(_one(question, best.grid.at(place))[0] for place in order[: question.top])
+
+
+def _step(question: Question, layout: Layout) -> Step:
+    """The step that is ranked, worked out once."""
+    if layout not in question.steps:
+        profile = question.profile.at(*question.labels)
+        question.steps[layout] = best_step(question.job, profile, layout, question.global_batch)
+    return question.steps[layout]
+
+
+def _front(question: Question, front: Timed, best: PlannedLayout) -> tuple[FrontPoint, ...]:
+    """What nothing beats once played out: the closed form's front and the best of the ranking."""
+    layouts = {front.grid.at(place): float(front.fullest_bytes[place]) for place in range(len(front))}
+    layouts[best.as_layout()] = float(best.memory_bytes["total"])
+    points = sorted(
+        (_step(question, layout).seconds, size, layout.gpus, layout.short) for layout, size in layouts.items()
     )
-
-
-def _front(question: Question, front: Timed) -> tuple[FrontPoint, ...]:
-    found = []
-    for place in range(len(front)):
-        layout, seconds = front.grid.at(place), float(front.step_s[place])
-        found.append(
-            FrontPoint(layout=layout.short, gpus=layout.gpus, step_time_s=seconds,
-                       memory_bytes=int(front.fullest_bytes[place]), usd_per_step=_cost(question, layout.gpus, seconds))
-        )  # fmt: skip
-    return tuple(found)
+    kept: list[FrontPoint] = []
+    for seconds, size, gpus, short in points:  # an earlier one is as fast
+        if not any(each.memory_bytes <= size and each.gpus <= gpus for each in kept):
+            kept.append(FrontPoint(layout=short, gpus=gpus, step_time_s=seconds, memory_bytes=int(size),
+                                   usd_per_step=_cost(question, gpus, seconds)))  # fmt: skip
+    return tuple(kept)
 
 
 # --- advice, comparison, launch -----------------------------------------------------------------------------------
@@ -275,12 +303,7 @@ FASTER = 2  # times the rate of a link, as a lever
 
 def _advice(question: Question, space: Space, layout: Layout) -> tuple[Lever, ...]:
     """Levers of the layout, and those of the machine: 8-bit products, faster links."""
-    own = _policies(question)
-    found = [
-        change
-        for change in changes(space, layout)
-        if all(getattr(change[2], name) in (*values, getattr(layout, name)) for name, values in own.items())
-    ]
+    found = [change for change in changes(space, layout) if _runs(question, change[2], layout)]
     levers = list(advise(layout, found, lambda layouts: _prices(question, layouts), question.limit_bytes))
     (now, size), *_ = _prices(question, [layout])
     for lever, change, other in _machines(question):
@@ -289,10 +312,27 @@ def _advice(question: Question, space: Space, layout: Layout) -> tuple[Lever, ..
     return ordered(levers)
 
 
+def _runs(question: Question, layout: Layout, now: Layout) -> bool:
+    """Whether the stack can run a layout, what the present one has being so in any case."""
+    stack, own = question.stack, _policies(question)
+    can = (
+        layout.recompute in (*own["recompute"], now.recompute),
+        layout.schedule in (*stack.schedules, now.schedule),
+        layout.zero in (*stack.zero, now.zero),
+        not layout.offload or stack.offloads or now.offload,
+        layout.recompute_layers is None or stack.block_recompute or now.recompute_layers is not None,
+    )
+    return all(can)
+
+
 def _prices(question: Question, layouts: Sequence[Layout]) -> list[tuple[float, float]]:
-    found = features(question.job, Grid.of(layouts), float(question.global_batch))
-    seconds = step_times(found, question.profile.at(*question.labels))
-    return [(float(each), _memory(question, layout).total) for each, layout in zip(seconds, layouts, strict=True)]
+    """Steps as they are ranked, and memory; all by the closed form where one is too long to be played."""
+    played = not any(too_long_to_play(layout, question.global_batch) for layout in layouts)
+    steps = [_step(question, layout) for layout in layouts]
+    return [
+        (step.seconds if played else step.closed_s, _memory(question, layout).total)
+        for step, layout in zip(steps, layouts, strict=True)
+    ]
 
 
 def _machines(question: Question) -> list[tuple[str, str, Question]]:
@@ -324,7 +364,7 @@ def _fastest(question: Question, space: Space, own: str | Mapping[str, Any]) -> 
     """The fastest layout under pins of its own beside the question's, whatever memory it takes."""
     roomy = replace(question, limit_bytes=max(question.limit_bytes, ROOMY))
     pins = read_pins(question.pins, space) | read_pins(own, space)
-    result: Found = _search(roomy, space, pins, 1)[1]
+    result: Found = _search(roomy, _allowed(question, pins), pins, 1)[1]
     assert result.best is not None, "memory is no limit here"
     return result.best.grid.at(0)
 

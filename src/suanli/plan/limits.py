@@ -12,10 +12,14 @@ from suanli.nouns.workload import RECOMPUTE
 from suanli.plan.pieces import COLUMN, Parts, Piece
 
 DEGREES = ("tp", "pp", "cp", "ep", "etp")
+BLOCK = "block"  # full recompute of the fewest first layers of every chunk that make the layout fit
 _CHOICES: dict[str, tuple[Any, ...]] = {
-    "zero": ZERO, "recompute": RECOMPUTE, "sp": (False, True), "schedule": SCHEDULES,
+    "zero": ZERO, "recompute": (*RECOMPUTE[:-1], BLOCK, RECOMPUTE[-1]), "sp": (False, True), "schedule": SCHEDULES,
+    "offload": (False, True),
 }  # fmt: skip
-AXES = ("tp", "pp", "vpp", "dp", "cp", "ep", "etp", "micro_batch", "zero", "recompute", "sp", "schedule")
+AXES = ("tp", "pp", "vpp", "dp", "cp", "ep", "etp", "micro_batch", "zero", "shards", "offload", "recompute", "sp",
+        "schedule")  # fmt: skip
+PINS = (*AXES, "recompute_layers")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +39,17 @@ class Cuts:
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """The question: these cuts, this many GPUs (one number or several), this batch, nodes of this many GPUs."""
+    """The question: these cuts, this many GPUs (one number or several), this batch, nodes of this many GPUs; and what
+    a stack can run: ZeRO stages beside a pipeline, and those whose states fewer ranks than all replicas may share.
+    """
 
     cuts: Cuts
     gpus: tuple[int, ...]
     global_batch: int
     seq: int
     per_node: int
+    pipeline_zero: tuple[int, ...] = ZERO
+    hybrid: tuple[int, ...] = ZERO[1:]
 
 
 def cuts_of(parts: Parts) -> Cuts:
@@ -82,13 +90,14 @@ def possible(space: Space, axis: str) -> tuple[Any, ...]:
         return tuple(sorted({each for gpus in space.gpus for each in divisors(gpus)}))
     if axis == "micro_batch":
         return divisors(space.global_batch)
-    fixed: dict[str, tuple[Any, ...]] = {
-        "zero": ZERO,
-        "recompute": RECOMPUTE,
-        "sp": (False, True),
-        "schedule": SCHEDULES,
-    }
-    return fixed[axis] if axis in fixed else tuple(range(1, space.cuts.layers + 1))
+    if axis == "shards":
+        return (0, *(each for each in possible(space, "dp") if each < max(space.gpus)))
+    return _CHOICES[axis] if axis in _CHOICES else tuple(range(1, space.cuts.layers + 1))
+
+
+def node_shards(space: Space) -> tuple[int, ...]:
+    """What the search itself tries of `shards`: all replicas (0), and as many as a node holds beside tp."""
+    return (0, *(each for each in possible(space, "dp") if 1 < each <= space.per_node and each < max(space.gpus)))
 
 
 def reason_against(space: Space, axis: str, value: int) -> str | None:
@@ -96,7 +105,7 @@ def reason_against(space: Space, axis: str, value: int) -> str | None:
     rule = _RULES.get(axis)
     if rule is not None and (why := rule(space, value)) is not None:
         return why
-    if axis in (*DEGREES, "dp") and not any(gpus % value == 0 for gpus in space.gpus):
+    if axis in (*DEGREES, "dp", "shards") and value and not any(gpus % value == 0 for gpus in space.gpus):
         unit = "GPU" if space.gpus == (1,) else "GPUs"
         return f"{value:,} does not divide {_listed(space.gpus)} {unit}"
     return None
@@ -146,7 +155,12 @@ def _micro_batch(space: Space, value: int) -> str | None:
     return f"{value:,} does not divide the global batch of {batch:,} sequences" if batch % value else None
 
 
+def _recompute_layers(space: Space, value: int) -> str | None:
+    layers = space.cuts.layers
+    return f"{layers:,} layers are fewer than {value:,}" if value > layers else None
+
+
 _RULES: dict[str, Callable[[Space, int], str | None]] = {
     "tp": _tp, "pp": _pp, "vpp": _pp, "cp": _cp, "ep": _ep, "etp": _etp,
-    "micro_batch": _micro_batch, "dp": _micro_batch,
+    "micro_batch": _micro_batch, "dp": _micro_batch, "recompute_layers": _recompute_layers,
 }  # fmt: skip

@@ -16,6 +16,7 @@ from suanli.nouns.layers import Experts
 from suanli.nouns.layout import Layout
 from suanli.nouns.stack import Stack
 from suanli.nouns.workload import Workload
+from suanli.plan.accumulation import whole_fraction
 from suanli.plan.pipeline import Chunk, stages_of
 from suanli.plan.planned import Model, Policy, Rank, model_of
 from suanli.plan.sharding import check_layout, degrees_of
@@ -41,8 +42,9 @@ def memory_estimate(
     micro_batches = layout.micro_batches(global_batch)
     stages = stages_of(model.parts, layout, micro_batches, model.tail)
     policy = Policy(
-        recompute=layout.recompute, offload=layout.offload, copied=layout.pp > 1, micro_batches=micro_batches
-    )
+        recompute=layout.recompute, offload=layout.offload, copied=layout.pp > 1, micro_batches=micro_batches,
+        whole=whole_fraction(stack, layout.pp, layout.vpp, micro_batches),
+    )  # fmt: skip
     mixed = any(isinstance(piece.layer, Experts) for block in model.parts.blocks for piece in block.pieces)
     return MemoryEstimate(
         layout=layout.short,
@@ -64,6 +66,7 @@ def stage_memory(rank: Rank, policy: Policy, stage: int, chunks: tuple[Chunk, ..
     # Gradients that are freed after a step are not there yet when the only micro-batch holds most.
     stack = rank.model.stack
     early = states["gradients"] * (policy.micro_batches > 1 if stack.frees_gradients else 1)
+    early = early + whole_bytes(states["whole"], policy.whole)
     stepping = states["stepping"] + states["gradients"] > activations + larger(loss, working) + early
     passing, at_loss = 1 - stepping * 1, (loss > working) * 1
     terms = {
@@ -94,6 +97,11 @@ def peak_bytes(kept_bytes: Any, loss: Any, working: Any, gradients: Any, early: 
     return larger(stepping + gradients, kept_bytes + larger(loss, working) + early)
 
 
+def whole_bytes(whole: Any, fraction: Any) -> Any:
+    """Of gradients that are sharded in the end, what stands whole while micro-batches add up."""
+    return _whole(whole * fraction)
+
+
 def reserve_bytes(model: Model, allocated: Any) -> Any:
     """What the allocator reserves beyond what it has given out."""
     return _whole(allocated * model.stack.reserve_fraction)
@@ -101,7 +109,13 @@ def reserve_bytes(model: Model, allocated: Any) -> Any:
 
 def _whole(value: Any) -> Any:
     """Rounded down to whole bytes."""
-    return int(value) if isinstance(value, float) else value // 1
+    if isinstance(value, float):
+        return int(value)
+    if isinstance(value, int):
+        return value
+    import numpy as np  # noqa: PLC0415  an array: `//` takes a hundred times as long
+
+    return np.floor(value)
 
 
 def _moment(at_loss: Any, stepping: Any) -> str:

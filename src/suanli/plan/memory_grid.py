@@ -7,34 +7,36 @@ combination that occurs, one block at a time; stages are sums of blocks. A test 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any
 
 from suanli.formulas.parallel import in_flight_interleaved
 from suanli.nouns.grid import Grid
-from suanli.nouns.layout import SCHEDULES, ZERO, Layout
+from suanli.nouns.layout import SCHEDULES, ZERO, Layout, chunk_sizes
 from suanli.nouns.workload import RECOMPUTE
+from suanli.plan.accumulation import whole_fraction
 from suanli.plan.grid_keys import SHARED, Keys, unique_codes
-from suanli.plan.memory import peak_bytes, reserve_bytes
-from suanli.plan.pipeline import Chunk, chunks_of, stages_of
+from suanli.plan.memory import peak_bytes, reserve_bytes, whole_bytes
+from suanli.plan.pipeline import Chunk, chunks_of, own_chunks
 from suanli.plan.planned import Model, Policy, Rank
 from suanli.plan.sharding import Degrees, Held
 from suanli.plan.states import held_params, held_states
 from suanli.plan.transient import buffer_bytes, chunk_bytes, loss_bytes, working_bytes
 
 Array = Any
-HELD = ("tp", "pp", "dp", "cp", "ep", "etp", "zero")  # and vpp and the schedule
+HELD = ("tp", "pp", "dp", "cp", "ep", "etp", "zero", "shards", "offload")  # and what a stage holds
 MOST_OF = 0.7  # of the layouts
-INTERLEAVED, DUALPIPE = SCHEDULES.index("interleaved"), SCHEDULES.index("dualpipe")
+DUALPIPE = SCHEDULES.index("dualpipe")
+NONE, FULL = RECOMPUTE.index("none"), RECOMPUTE.index("full")
 
 
 @dataclass(frozen=True)
 class Stage:
     """What a rank of a stage holds, in every schedule's terms: blocks of each kind, those of the 16-bit tail, whether
     it has what is before and after all blocks; and each weighted with the micro-batches in flight [micro-batches],
-    `passed` being chunks whose result goes to another rank.
+    `passed` being chunks whose result goes to another rank, `again` the first blocks of every chunk
+    [so many of them, kind, micro-batches].
     """
 
     blocks: Array
@@ -45,6 +47,7 @@ class Stage:
     first_flight: Array
     last_flight: Array
     passed_flight: Array
+    again: Array
 
     @property
     def present(self) -> tuple[bool, ...]:
@@ -138,7 +141,7 @@ class GridMemory:
         rank = Rank(self.model, self._degrees(grid))
         parts = self.model.parts
         blocks = np.array([counts for counts, _, _ in stages]).T
-        policy = Policy(copied=True)
+        policy = Policy(copied=True, offload=grid.offload)
         total = Held()
         for kind in range(len(parts.blocks)):
             total += _times(held_params(rank, policy, (self._chunk(kind),)), blocks[kind])
@@ -151,7 +154,7 @@ class GridMemory:
             total += _times(held_params(rank, policy, (chunk,)), kept_here)
         found = held_states(rank, policy, total)
         return {"fixed": found["weights"] + found["optimizer"], "gradients": found["gradients"],
-                "stepping": found["stepping"]}  # fmt: skip
+                "stepping": found["stepping"], "whole": found["whole"]}  # fmt: skip
 
     # --- layouts --------------------------------------------------------------------------------------------------
 
@@ -183,26 +186,45 @@ class GridMemory:
     @functools.lru_cache(maxsize=4096)  # noqa: B019
     def _fullest_stages(self, pp: int, vpp: int, schedule: int) -> tuple[Stage, ...]:
         """Of stages that hold the same, the first has most in flight (in DualPipe the first or the last)."""
-        layout = Layout(pp=pp, vpp=vpp, schedule=SCHEDULES[schedule])
-        every = stages_of(self.model.parts, layout, 4 * pp, self.model.tail)
-        same = [tuple((chunk.blocks, chunk.tail, chunk.first, chunk.last) for chunk in chunks) for chunks in every]
-        places = sorted(range(pp), key=lambda place: (str(same[place]), place))
-        groups = [list(group) for _, group in groupby(places, key=lambda place: str(same[place]))]
-        wanted = {place for group in groups for place in (group[0], *(group[-1:] if schedule == DUALPIPE else ()))}
-        return tuple(self._stage(layout, place, every[place]) for place in sorted(wanted))
+        import numpy as np  # noqa: PLC0415
 
-    def _stage(self, layout: Layout, place: int, chunks: Sequence[Chunk]) -> Stage:
+        layout = Layout(pp=pp, vpp=vpp, schedule=SCHEDULES[schedule])
+        sizes = np.array(chunk_sizes(self.model.parts.num_layers, pp, vpp))
+        own = [own_chunks(layout, place) for place in range(pp)]
+        last = pp * vpp - 1
+        kinds = self._held_by(sizes, 0), self._held_by(sizes, self.model.parts.num_layers - self.model.tail)
+        found: dict[tuple[Any, ...], list[int]] = {}
+        for place, chunks in enumerate(own):
+            held = (tuple(each[:, chunks].ravel().tolist()) for each in kinds)
+            found.setdefault((*held, *((at == 0, at == last) for at in chunks)), []).append(place)
+        wanted = {each for places in found.values() for each in (places[0], *(places[-1:] if schedule == DUALPIPE
+                                                                               else ()))}  # fmt: skip
+        return tuple(self._stage(layout, place, sizes, kinds) for place in sorted(wanted))
+
+    def _held_by(self, sizes: Array, since: int, first: Array | None = None) -> Array:
+        """Blocks of each kind of every chunk [kind, chunk]: of its first ones, of those number `since` and later."""
+        import numpy as np  # noqa: PLC0415
+
+        ends = np.cumsum(sizes)
+        starts = ends - sizes
+        ends = ends if first is None else starts + np.minimum(first, sizes)
+        before = self.model.parts.before_each
+        found: Array = before[:, ends] - before[:, np.clip(starts, since, ends)]
+        return found
+
+    def _stage(self, layout: Layout, place: int, sizes: Array, kinds: tuple[Array, Array]) -> Stage:
         import numpy as np  # noqa: PLC0415
 
         flights = self._flights(layout, place)  # [chunk, micro-batches]
-        blocks, tail = (
-            np.array([getattr(chunk, name) for chunk in chunks], dtype=float) for name in ("blocks", "tail")
-        )
-        first, last = (np.array([getattr(chunk, name) for chunk in chunks], dtype=float) for name in ("first", "last"))
+        own = own_chunks(layout, place)
+        blocks, tail = (each[:, own] for each in kinds)
+        first, last = (np.array([at == end for at in own]) for end in (0, layout.pp * layout.vpp - 1))
+        layers = np.arange(sizes.max() + 1)[:, None]
+        again = np.moveaxis(self._held_by(sizes, 0, layers)[:, :, own], 0, 1)  # [so many, kind, chunk]
         return Stage(
-            blocks=blocks.sum(axis=0), first=bool(first.any()), last=bool(last.any()), flight=blocks.T @ flights,
-            tail=tail.T @ flights, first_flight=first @ flights, last_flight=last @ flights,
-            passed_flight=(1 - last) @ flights * (layout.pp > 1),
+            blocks=blocks.sum(axis=1), first=bool(first.any()), last=bool(last.any()), flight=blocks @ flights,
+            tail=tail @ flights, first_flight=first @ flights, last_flight=last @ flights,
+            passed_flight=(1 - last) @ flights * (layout.pp > 1), again=again @ flights,
         )  # fmt: skip
 
     def _flights(self, layout: Layout, place: int) -> Array:
@@ -214,12 +236,36 @@ class GridMemory:
             )
         return np.stack([count + 0 * self.micro_batches for _, count in chunks_of(layout, place, self.micro_batches)])
 
+    def fewest_layers(self, grid: Grid, row: Array, limit_bytes: float) -> Array:
+        """Of layouts that do not fit as they are, how few of the first layers of every chunk have to be made again so
+        that the fullest rank fits; 0 where making all of them again is not enough or just so. Memory falls with every
+        layer, so that halving finds the number.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        grid = replace(grid, recompute=FULL + 0 * grid.recompute)
+        pipes, pipe = self._pipes(grid)
+        every = np.ceil(self.model.parts.num_layers / (grid.pp * grid.vpp))
+        fewest = np.ones(len(grid))
+        for slot in range(max(len(stages) for stages in pipes)):
+            chosen = [stages[min(slot, len(stages) - 1)] for stages in pipes]
+            few = fewest < every
+            here = np.flatnonzero(np.array([len(stages) > slot for stages in pipes])[pipe] & few)
+            if len(here):
+                total = self._slot_bytes(grid.take(here), row[here], chosen, pipe[here])
+                fewest[here] = _halved(total, limit_bytes, fewest[here], every[here])
+        return np.where(fewest < every, fewest, 0)
+
     def _slot(self, grid: Grid, row: Array, chosen: Sequence[Stage], pipe: Array) -> Array:
         """Memory of one stage of each layout: that of its pipeline's shape."""
+        return self._slot_bytes(grid, row, chosen, pipe)(grid.recompute_layers)
+
+    def _slot_bytes(self, grid: Grid, row: Array, chosen: Sequence[Stage], pipe: Array) -> Callable[[Array], Array]:
+        """The same as a function of the layers that full recompute makes again (0: all)."""
         import numpy as np  # noqa: PLC0415
 
         share, policy, count = self.shared.of[row], grid.recompute.astype(int), self.count[row]
-        kept_bytes = self._in_flight(chosen, pipe, policy, share, count)
+        whole = self._in_flight(chosen, pipe, policy, share, count)
         working, buffers = self._around(grid, chosen, pipe, policy, share)
         loss = self.loss[share] * np.array([stage.last for stage in chosen])[pipe]
         held, which = _distinct([(tuple(stage.blocks), stage.first, stage.last) for stage in chosen])
@@ -227,10 +273,37 @@ class GridMemory:
         first, place = unique_codes(self.held.of[row] * len(held) + kind, len(self.held.first) * len(held))
         states = self._states(grid.take(first), [held[each] for each in kind[first].tolist()])
         fixed, gradients, stepping = (states[name][place] for name in ("fixed", "gradients", "stepping"))
-        there = self.micro_batches[count] > 1 if self.model.stack.frees_gradients else 1
-        peak = peak_bytes(kept_bytes, loss, working, gradients, gradients * there, stepping)
-        allocated = fixed + peak + buffers
-        return allocated + reserve_bytes(self.model, allocated) + self.model.stack.context_bytes
+        times = self.micro_batches[count]
+        early = gradients * (times > 1 if self.model.stack.frees_gradients else 1)
+        early = early + whole_bytes(states["whole"][place], whole_fraction(self.model.stack, grid.pp, grid.vpp, times))
+        context = self.model.stack.context_bytes
+
+        def total(layers: Array) -> Array:
+            kept_bytes = whole + self._spared(chosen, pipe, share, count, layers)
+            peak = peak_bytes(kept_bytes, loss, working, gradients, early, stepping)
+            allocated = fixed + peak + buffers
+            return allocated + reserve_bytes(self.model, allocated) + context
+
+        return total
+
+    def _spared(self, chosen: Sequence[Stage], pipe: Array, share: Array, count: Array, layers: Array) -> Array:
+        """What blocks keep more, if only the first `layers` (0: all) of every chunk are made again."""
+        import numpy as np  # noqa: PLC0415
+
+        some = np.flatnonzero(layers > 0)
+        found = np.zeros(len(layers))
+        if not len(some):
+            return found
+        ends = np.cumsum([len(stage.again) for stage in chosen])
+        starts = ends - [len(stage.again) for stage in chosen]
+        again = np.concatenate([stage.again for stage in chosen])  # [stage and so many, kind, micro-batches]
+        pipe, share, count = pipe[some], share[some], count[some]
+        at = np.minimum(starts[pipe] + layers[some].astype(int), ends[pipe] - 1)
+        for kind in range(self.kinds):
+            kept_more = self.share["block"][kind][NONE, share] - self.share["block"][kind][FULL, share]
+            flight = np.stack([stage.flight[kind] for stage in chosen])[pipe, count]
+            found[some] += (flight - again[at, kind, count]) * kept_more
+        return found
 
     def _in_flight(self, chosen: Sequence[Stage], pipe: Array, policy: Array, share: Array, count: Array) -> Array:
         import numpy as np  # noqa: PLC0415
@@ -272,6 +345,17 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
     return list(known), which
 
 
+def _halved(total: Callable[[Array], Array], limit: float, low: Array, high: Array) -> Array:
+    """The smallest whole numbers from `low` on whose total is within a limit; `high` where none below it is."""
+    import numpy as np  # noqa: PLC0415
+
+    while (low < high).any():
+        middle = np.floor((low + high) / 2)
+        good = total(middle) <= limit
+        low, high = np.where(good, low, np.minimum(middle + 1, high)), np.where(good, middle, high)
+    return high
+
+
 def _times(held: Held, count: Array) -> Held:
     """So many of these, element by element."""
     return Held(*(getattr(held, name) * count for name in Held.__dataclass_fields__))
@@ -279,7 +363,7 @@ def _times(held: Held, count: Array) -> Held:
 
 def degrees_of_grid(grid: Grid, vocab_multiple: int, imbalance: float = 1, zero: Any = None) -> Degrees:
     """The degrees of layouts as arrays; their ZeRO stages, or one for all."""
-    names = ("tp", "cp", "dp", "ep", "etp", "sp", "micro_batch")
+    names = ("tp", "cp", "dp", "ep", "etp", "sp", "micro_batch", "shards")
     return Degrees(
         **{name: getattr(grid, name) for name in names}, zero=grid.zero if zero is None else zero,
         vocab_multiple=vocab_multiple, imbalance=imbalance,
@@ -293,5 +377,5 @@ def states_floor(model: Model, grid: Grid, imbalance: float = 1) -> Array:
     whole = Chunk(blocks=every, recomputed=none, tail=none, in_flight=1, first=True, last=True)
     rank = Rank(model, degrees_of_grid(grid, model.stack.vocab_multiple, imbalance))
     held = _times(held_params(rank, Policy(), (whole,)), 1 / grid.pp)
-    found = held_states(rank, Policy(), held)
+    found = held_states(rank, Policy(offload=grid.offload), held)
     return found["weights"] + found["gradients"] + found["optimizer"]

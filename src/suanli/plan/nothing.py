@@ -34,15 +34,20 @@ def nothing_legal(found: Enumeration, pins: Pins) -> InputError:
 
 
 def nothing_fits(
-    books: Books, space: Space, pins: Pins, found: Enumeration, limit: int, fullest: Callable[[Layout], Any]
-) -> InputError:
-    """The error where every legal layout needs more memory than there is: the smallest, its largest term, a way out."""
+    books: Books, space: Space, pins: Pins, axes: Pins, found: Enumeration, limit: int, offloads: bool,
+    fullest: Callable[[Layout], Any],
+) -> InputError:  # fmt: skip
+    """The error where every legal layout needs more memory than there is: the smallest, its largest term, a way out.
+    `axes` are the pins and what the stack can run; `offloads`, whether it can keep optimizer states on the host.
+    """
     layout, least = smallest(books, found)
     rank = fullest(layout)
     ways = [f"--memory-limit {format_bytes(least)}"]
-    enough = gpus_that_fit(books, space, pins, limit)
+    enough = gpus_that_fit(books, space, axes, limit)
     if enough is not None:
         ways.append(f"--gpus {enough:,}")
+    if offloads and "offload" not in pins and fits_offloaded(books, space, axes, limit):
+        ways.append("--pin offload=yes, optimizer states on the host")
     if pins:
         ways.append("fewer pins")
     return InputError(
@@ -58,6 +63,12 @@ def nothing_fits(
     )
 
 
+def fits_offloaded(books: Books, space: Space, axes: Pins, limit: int) -> bool:
+    """Whether something fits with optimizer states in the host's memory."""
+    found = enumerate_grid(space, axes | {"offload": (True,)}, books.keep(limit))
+    return bool(found.legal) and smallest(books, found)[1] <= limit
+
+
 def smallest(books: Books, found: Enumeration) -> tuple[Layout, float]:
     """The layout of least memory of a whole enumeration, and that memory."""
     import numpy as np  # noqa: PLC0415
@@ -69,6 +80,8 @@ def smallest(books: Books, found: Enumeration) -> tuple[Layout, float]:
         if best is not None and prices.floor_bytes()[rows].min() >= best[1]:
             break
         grid, place = found.expand(rows)
+        known = (grid.recompute_layers >= 0).nonzero()[0]  # the fewest layers of a policy are not its smallest
+        grid, place = grid.take(known), place[known]
         if len(grid):
             sizes = prices.fullest_bytes(grid, rows[place])
             at = int(sizes.argmin())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import gcd
@@ -13,12 +13,14 @@ from suanli.catalog.devices import find_device
 from suanli.catalog.fabrics import node_fabric
 from suanli.catalog.measured import source_facts
 from suanli.catalog.runs import measured_rate_per_gpu
-from suanli.errors import unknown_name
+from suanli.errors import Fault, InputError, unknown_name
 from suanli.nouns.arch import Arch
 from suanli.nouns.layers import Experts
 from suanli.nouns.layout import Layout
-from suanli.nouns.measured import MeasuredStep
+from suanli.nouns.measured import MeasuredStep, OwnRun
 from suanli.nouns.run import PublishedRun
+from suanli.plan.pieces import parts_of
+from suanli.plan.sharding import check_layout
 from suanli.readers.paper import read_paper_decoder
 from suanli.recount import arch_of, letters_of
 from suanli.units import parse
@@ -123,6 +125,41 @@ def observe_run(run: PublishedRun) -> Observation | None:
         release=found[1] if found else "", fabric=_fabric(device, "usual", "usual"),
         step_s=run.gbs_seqs * letters.seq / run.gpu_count / rate,
     )  # fmt: skip
+
+
+def observe_own(run: OwnRun, arch: Arch, device: str, fabric: Any, stack: str) -> Observation:
+    """A row of a user's file: its model as read, the short id of its device, its links, the shipped stack it ran under.
+    Where the micro-batch or the interleaving is not known it has every layout that they leave open.
+
+    Raises InputError for what is no layout of that model and batch.
+    """
+    given: dict[str, Any] = {**run.degrees, "zero": run.zero, "recompute": run.recompute, "sp": run.sp}
+    parts = parts_of(arch)
+    if run.micro_batch and run.vpp:
+        schedule = run.schedule or ("interleaved" if run.vpp > 1 else "1f1b")
+        layouts: tuple[Layout, ...] = (Layout(**given, micro_batch=run.micro_batch, vpp=run.vpp, schedule=schedule),)
+        layouts[0].micro_batches(run.global_batch)
+    elif run.schedule:
+        raise InputError(Fault(code="contradiction", message="a schedule is of a known micro-batch and interleaving",
+                               where="schedule", got=run.schedule, expected="micro_batch and vpp above 0"))  # fmt: skip
+    else:
+        layouts = tuple(_layouts(given, parts.num_layers, run.global_batch, run.micro_batch, run.vpp))
+    if not layouts:
+        raise InputError(Fault(code="no_layout", message="no micro-batch makes the batch whole",
+                               got=f"{run.global_batch:,} sequences on dp {run.degrees['dp']:,}"))  # fmt: skip
+    for layout in layouts[:1]:
+        check_layout(parts, layout, run.seq)
+    return Observation(
+        id=run.id, source="own runs", model=arch.name, family=arch.name, arch=arch, seq=run.seq,
+        global_batch=run.global_batch, layouts=layouts, device=device, dtype=run.dtype, stack=stack, fabric=fabric,
+        step_s=run.step_s,
+    )  # fmt: skip
+
+
+def own_decoder(shape: Mapping[str, Any], seq: int) -> Arch:
+    """The decoder of a row that tells its shape: hidden, num_layers, heads, kv_heads, ffn, vocab, gated."""
+    names = ("hidden", "num_layers", "heads", "kv_heads", "ffn", "vocab", "gated")
+    return _decoder(*(shape[name] for name in names), seq)
 
 
 @cache

@@ -83,6 +83,13 @@ class Parts:
         )
 
     @cached_property
+    def before_each(self) -> Any:
+        """For each kind, how many blocks of it stand before each place [kind, place]."""
+        import numpy as np  # noqa: PLC0415
+
+        return np.array(self._before, dtype=np.float64)
+
+    @cached_property
     def _before(self) -> tuple[tuple[int, ...], ...]:
         """For each kind, how many blocks of it stand before each place."""
         return tuple((0, *accumulate(int(each == kind) for each in self.kinds)) for kind in range(len(self.blocks)))

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from suanli.errors import FaultList, InputError, nearest_names, shown
-from suanli.plan.limits import AXES, Space, possible, reason_against
+from suanli.plan.limits import PINS, Space, possible, reason_against
 
 WHERE = "--pin"
 WORDS = ("recompute", "schedule")
+SWITCHES = ("sp", "offload")
+ALL = "all"  # of `shards`: every replica
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _RANGE = re.compile(r"(\d{1,7})\.\.(\d{1,7})")
 
@@ -27,9 +29,9 @@ def read_pins(given: str | Mapping[str, Any] | None, space: Space) -> Pins:
     found: Pins = {}
     for name, values in _named(given, faults).items():
         axis = name.strip().lower().replace("-", "_")
-        if axis not in AXES:
+        if axis not in PINS:
             faults.add(code="unknown_pin", message=f"unknown pin {shown(name)}", where=WHERE,
-                       expected="one of " + ", ".join(AXES), nearest=nearest_names(axis, AXES))  # fmt: skip
+                       expected="one of " + ", ".join(PINS), nearest=nearest_names(axis, PINS))  # fmt: skip
             continue
         if not values:
             faults.add(code="bad_pin", message=f"{axis} has no value", where=f"{WHERE} {axis}", got="nothing",
@@ -74,15 +76,18 @@ def _read(axis: str, value: Any, space: Space, faults: FaultList) -> Sequence[An
     span = _RANGE.fullmatch(text)
     if axis in WORDS:
         return [text]
-    if axis == "sp":
+    if axis in SWITCHES:
         if text in TRUTHS and isinstance(value, str | bool):
             return [TRUTHS[text]]
+    elif axis == "shards" and text == ALL:
+        return [0]
     elif span is not None:
         low, high = int(span[1]), int(span[2])
         return [each for each in _wide(space, axis) if low <= each <= high]
     elif text.isdecimal() and len(text) <= 7:
         return [int(text)]
-    expected = "yes or no" if axis == "sp" else "a whole number or a range like 1..8"
+    expected = "yes or no" if axis in SWITCHES else "a whole number or a range like 1..8"
+    expected += f", or {ALL}" if axis == "shards" else ""
     faults.add(code="bad_pin", message=f"{axis} cannot be read", where=WHERE, got=shown(value), expected=expected)
     return []
 
@@ -96,7 +101,7 @@ def _wide(space: Space, axis: str) -> Sequence[int]:
 
 def _kept(axis: str, values: Sequence[Any], space: Space, faults: FaultList, *, single: bool) -> tuple[Any, ...]:
     """Values that can be; a fault where none is, or where the one that was asked for is not."""
-    if axis in (*WORDS, "sp", "zero"):
+    if axis in (*WORDS, *SWITCHES, "zero"):
         known = possible(space, axis)
         bad = [value for value in values if value not in known]
         for value in bad:
@@ -104,7 +109,9 @@ def _kept(axis: str, values: Sequence[Any], space: Space, faults: FaultList, *, 
                        expected="one of " + ", ".join(map(str, known)),
                        nearest=nearest_names(str(value), map(str, known)))  # fmt: skip
         return tuple(dict.fromkeys(value for value in values if value in known))
-    against = {value: reason_against(space, axis, value) if value else "it is nothing" for value in values}
+    against = {
+        value: reason_against(space, axis, value) if value or axis == "shards" else "it is nothing" for value in values
+    }
     kept = tuple(sorted({value for value, reason in against.items() if reason is None}))
     if kept or (not values and faults.faults):
         return kept

@@ -44,20 +44,24 @@ def stages_of(parts: Parts, layout: Layout, micro_batches: Any, tail: int = 0) -
     )
 
 
+def own_chunks(layout: Layout, stage: int) -> list[int]:
+    """Chunks of a stage by number: interleaved in turns; in DualPipe from both ends."""
+    if layout.schedule == "dualpipe":
+        return [stage, layout.pp - 1 - stage]
+    return [stage + chunk * layout.pp for chunk in range(layout.vpp)]
+
+
 def chunks_of(layout: Layout, stage: int, micro_batches: Any) -> list[tuple[int, Any]]:
     """Chunks of a stage by number, with their micro-batches in flight."""
-    pp, vpp = layout.pp, layout.vpp
+    pp, vpp, own = layout.pp, layout.vpp, own_chunks(layout, stage)
     if layout.schedule == "interleaved":
-        return [
-            (stage + chunk * pp, in_flight_interleaved(micro_batches, pp, stage, vpp, chunk)) for chunk in range(vpp)
-        ]
+        return [(at, in_flight_interleaved(micro_batches, pp, stage, vpp, chunk)) for chunk, at in enumerate(own)]
     if layout.schedule == "zero-bubble":
-        return [(stage, in_flight_zero_bubble(micro_batches, pp))]
+        return [(at, in_flight_zero_bubble(micro_batches, pp)) for at in own]
     if layout.schedule == "dualpipe":  # two pipelines from both ends, half of the micro-batches each: pp + 1 together
-        other = pp - 1 - stage
         half = -(-micro_batches // 2)
-        return [(at, smaller(half, in_flight_1f1b(micro_batches, pp, at))) for at in (stage, other)]
-    return [(stage, in_flight_1f1b(micro_batches, pp, stage))]
+        return [(at, smaller(half, in_flight_1f1b(micro_batches, pp, at))) for at in own]
+    return [(at, in_flight_1f1b(micro_batches, pp, stage)) for at in own]
 
 
 def _check(layout: Layout, micro_batches: Any) -> None:

@@ -91,6 +91,7 @@ class Policy:
     offload: bool = False
     copied: bool = field(default=False, metadata={"doc": "first and last stage are different ranks"})
     micro_batches: Any = 1
+    whole: Any = field(default=0, metadata={"doc": "of sharded gradients, the part that stands whole meanwhile"})
 
 
 @dataclass(frozen=True)

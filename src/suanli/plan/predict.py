@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from suanli.catalog.curves import find_curves
@@ -18,6 +19,7 @@ from suanli.nouns.workload import Workload
 from suanli.plan.calibrate import Data, join_features, take_features
 from suanli.plan.memory import memory_estimate
 from suanli.plan.observed import Observation
+from suanli.plan.refine import Step, best_step
 from suanli.plan.step_time import Features, Job, account, features
 
 Array = Any
@@ -56,12 +58,21 @@ def data_of(observations: Sequence[Observation], traits: Traits, prior: Profile)
     )  # fmt: skip
 
 
+def settled(run: Observation, traits: Traits, prior: Profile) -> Observation:
+    """The run with one layout: where it may have had several, the one that fits and is fastest by `prior`."""
+    held = fitting(run)
+    if len(held) == 1:
+        return replace(run, layouts=held)
+    seconds = step_times(features(job_of(run, traits), Grid.of(held), float(run.global_batch)), prior)
+    return replace(run, layouts=(held[int(seconds.argmin())],))
+
+
 def fitting(run: Observation) -> tuple[Layout, ...]:
     """Of a run's possible layouts those that fit its device; the one that needs least where none does."""
     if len(run.layouts) == 1:
         return run.layouts
     workload = Workload(phase="train", seq=run.seq)
-    stack, capacity = find_stack(run.stack), find_device(run.device).memory_bytes_per_torch_device
+    stack, capacity = find_stack(run.stack), find_device(run.device).usable_bytes_per_torch_device
     estimates = [
         memory_estimate(run.arch, workload, layout, stack, global_batch=run.global_batch, capacity=capacity)
         for layout in run.layouts
@@ -77,20 +88,24 @@ def step_times(found: Features, profile: Profile) -> Array:
 
 
 def estimate(
-    job: Job, layout: Layout, global_batch: int, stack: StackProfile, labels: Sequence[str], flops: float, peak: float
-) -> StepEstimate:
-    """One layout explained: `flops` the model's of one step, `peak` FLOP/s of one GPU at the job's dtype."""
+    job: Job, layout: Layout, global_batch: int, stack: StackProfile, labels: Sequence[str], flops: float, peak: float,
+    step: Step | None = None,
+) -> StepEstimate:  # fmt: skip
+    """One layout explained, its pipeline played out where that is not too long: `flops` the model's of one step, `peak`
+    FLOP/s of one GPU at the job's dtype; `step` where it is known already.
+    """
     layout.micro_batches(global_batch)
-    found = features(job, Grid.of([layout]), float(global_batch))
-    entries = tuple(Entry(name, float(value[0])) for name, value in account(found, stack.at(*labels)).items())
-    seconds = sum(entry.seconds for entry in entries)
+    step = step or best_step(job, stack.at(*labels), layout, global_batch)
     routed = any(isinstance(placed.layer, Experts) for placed in job.arch.leaves())
     wide = math.exp(stack.routed_half_width if routed else stack.half_width)
+    entries = tuple(Entry(name, seconds) for name, seconds in step.account.items())
+    beyond = (*_extrapolates(stack, labels, routed), *_untold(stack, entries, step.seconds))
     return StepEstimate(
-        layout=layout, step_time_s=seconds, step_time_interval_s=(seconds / wide, seconds * wide), account=entries,
-        mfu=flops / (seconds * peak * layout.gpus), stack=stack.name,
-        tokens_per_second_per_gpu=global_batch * job.seq / seconds / layout.gpus,
-        extrapolates=_extrapolates(stack, labels, routed),
+        layout=layout, step_time_s=step.seconds, step_time_interval_s=(step.seconds / wide, step.seconds * wide),
+        account=entries, played=step.played is not None, closed_form_step_time_s=step.closed_s,
+        mfu=flops / (step.seconds * peak * layout.gpus), stack=stack.name,
+        tokens_per_second_per_gpu=global_batch * job.seq / step.seconds / layout.gpus,
+        extrapolates=beyond,
     )  # fmt: skip
 
 
@@ -104,3 +119,21 @@ def _extrapolates(stack: StackProfile, labels: Sequence[str], routed: bool) -> t
     if routed and not stack.routed_rows:
         found.append(f"no run of {stack.name} with routed experts was seen")
     return tuple(found)
+
+
+# What of an account a number makes longer or shorter, of numbers that own runs may not tell.
+_ENTRY_OF = {
+    "attention": "attention", "experts": "experts", "tensor_exposed": "tensor parallel",
+    "context_exposed": "context parallel", "expert_exposed": "expert parallel", "send_exposed": "sends",
+    "data_exposed": "data parallel", "gather": "weight gathers", "optimizer": "optimizer",
+}  # fmt: skip
+_NOTICED = 0.01  # of the step: what is smaller is not told
+
+
+def _untold(stack: StackProfile, entries: Sequence[Entry], seconds: float) -> Iterator[str]:
+    """Entries of a calibrated stack that none of its own runs tells."""
+    found = {each.entry: each.seconds for each in entries}
+    named = [_ENTRY_OF[name] for name in stack.untold if name in _ENTRY_OF]
+    large = [name for name in named if found.get(name, 0.0) > _NOTICED * seconds]
+    if large:
+        yield f"no own run of {stack.name} tells {', '.join(large)}: as in {stack.base}"

@@ -224,12 +224,12 @@ def _ideal_seconds(runs: Sequence[Observation], convention: str, hardware: bool)
 # --- what ships ---------------------------------------------------------------------------------------------------
 
 
-def fit_stack(name: str, judged: Sequence[Judged]) -> StackProfile:
-    """A stack's numbers from every run of it, weighed as its sets weigh them, with the intervals of those sets."""
+def fit_stack(name: str, judged: Sequence[Judged], own: Sequence[Observation] = ()) -> StackProfile:
+    """A stack's numbers from every run of it and `own` ones, weighed as its sets weigh them; the intervals of these."""
     import numpy as np  # noqa: PLC0415
 
     stack = prior_profile(name)
-    runs = [run for run in observations() if run.stack == name]
+    runs = [*(run for run in observations() if run.stack == name), *own]
     sets = [found for found in judged if found.set.stack == name]
     data = data_of(runs, stack.traits, stack.prior)
     least = [min((s.set.weight for s in sets if s.set.also(run)), default=1.0) for run in runs]

@@ -49,6 +49,10 @@ class Prices:
         """Memory of the fullest rank."""
         return self.memory.fullest_bytes(grid, row)
 
+    def fewest_layers(self, grid: Grid, row: Array, limit_bytes: float) -> Array:
+        """How few layers of every chunk have to be recomputed where something has to."""
+        return self.memory.fewest_layers(grid, row, limit_bytes)
+
     def layout_floor_s(self, grid: Grid, row: Array) -> Array:
         """Work and bubble alone."""
         return self.times.layout_floor_s(grid, row)

@@ -7,7 +7,7 @@ rules (`enumerate`), states alone, whole memory, and a floor on the time against
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from suanli.nouns.grid import Grid
@@ -32,6 +32,11 @@ class Model(Protocol):
 
     def fullest_bytes(self, grid: Grid, row: Array) -> Array:
         """Memory of the fullest rank, in bytes."""
+
+    def fewest_layers(self, grid: Grid, row: Array, limit_bytes: float) -> Array:
+        """Of layouts that do not fit as they are: how few of the first layers of every chunk full recompute has to make
+        again for them to fit, 0 where it has to be all.
+        """
 
     def layout_floor_s(self, grid: Grid, row: Array) -> Array:
         """Seconds a layout cannot do without, in less time than `step_s` takes."""
@@ -112,6 +117,21 @@ def _batches(tails: Array) -> Iterator[tuple[int, int]]:
         start, size = end, min(8 * size, BATCH)
 
 
+def _split(where: Array) -> tuple[Array, Array]:
+    """Places where something holds, and where not."""
+    return where.nonzero()[0], (~where).nonzero()[0]
+
+
+def _plain_before(grid: Grid, row: Array) -> Array:
+    """For each layout the place of the same one with nothing recomputed, which stands shortly before; else its own."""
+    import numpy as np  # noqa: PLC0415
+
+    own = np.arange(len(grid))
+    plain = np.maximum.accumulate(np.where(grid.recompute == 0, own, 0))
+    same = (row[plain] == row) & (grid.vpp[plain] == grid.vpp) & (grid.schedule[plain] == grid.schedule)
+    return np.where(same & (grid.recompute[plain] == 0), plain, own)
+
+
 class _Keeper:
     """The best and the front so far."""
 
@@ -154,10 +174,46 @@ class _Keeper:
             return
         floors = self.model.layout_floor_s(grid, row)
         possible = np.flatnonzero(self.wanted(floors, 0 * row, grid.gpus))
-        if not len(possible):
+        plain = _plain_before(grid, row)
+        known, open_ = (possible[each] for each in _split(grid.recompute_layers[possible] >= 0))
+        sizes = np.full(len(grid), np.nan)
+        if len(known):
+            sizes[known] = self.model.fullest_bytes(grid.take(known), row[known])
+        settled, rows = self._settled(grid.take(open_), row[open_], sizes[plain[open_]])
+        self._take_in(grid.take(known), row[known], floors[known], sizes[known])
+        self._take_in(settled, rows)
+
+    def _settled(self, grid: Grid, row: Array, plain_bytes: Array) -> tuple[Grid, Array]:
+        """Layouts with the fewest layers recomputed that let them fit, without those where that is none or all.
+        `plain_bytes` is what they hold with none; nan where that is not known yet.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        unknown = np.flatnonzero(np.isnan(plain_bytes))
+        if len(unknown):
+            plain = replace(grid, recompute=0 * grid.recompute, recompute_layers=0 * grid.recompute).take(unknown)
+            plain_bytes[unknown] = self.model.fullest_bytes(plain, row[unknown])
+        needed = np.flatnonzero(plain_bytes > self.limit)
+        grid, row = grid.take(needed), row[needed]
+        if not len(grid):
+            return grid, row
+        layers = self.model.fewest_layers(grid, row, self.limit)
+        kept = np.flatnonzero(layers > 0)
+        return replace(grid, recompute_layers=layers).take(kept), row[kept]
+
+    def _take_in(self, grid: Grid, row: Array, floors: Array = None, sizes: Array = None) -> None:
+        """Remember those that fit and may matter, once timed."""
+        import numpy as np  # noqa: PLC0415
+
+        if not len(grid):
             return
-        grid, row, floors = grid.take(possible), row[possible], floors[possible]
-        sizes = self.model.fullest_bytes(grid, row)
+        if sizes is None:
+            floors = self.model.layout_floor_s(grid, row)
+            possible = np.flatnonzero(self.wanted(floors, 0 * row, grid.gpus))
+            grid, row, floors = grid.take(possible), row[possible], floors[possible]
+            if not len(grid):
+                return
+            sizes = self.model.fullest_bytes(grid, row)
         self._remember_least(grid, sizes)
         fits = sizes <= self.limit
         self.fit += int(fits.sum())

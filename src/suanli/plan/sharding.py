@@ -46,7 +46,7 @@ class Degrees:
     etp: Any = 1
     sp: Any = False
     zero: Any = 0
-    shards: Any = None
+    shards: Any = field(default=None, metadata={"unit": "ranks", "doc": "that share states; None or 0: all replicas"})
     micro_batch: Any = 1
     vocab_multiple: int = field(default=1, metadata={"unit": "rows", "doc": "tables are padded to this times tp"})
     imbalance: float = field(default=1, metadata={"unit": "", "doc": "tokens of the busiest expert rank over the mean"})
@@ -59,13 +59,17 @@ class Degrees:
     @property
     def state_ranks(self) -> Any:
         """Ranks over which ZeRO shards a parameter that is no expert's."""
-        return self.dp * self.cp if self.shards is None else self.shards
+        if self.shards is None:
+            return self.dp * self.cp
+        return self.shards + (self.shards == 0) * self.dp * self.cp
 
     @property
     def expert_state_ranks(self) -> Any:
         """Ranks over which ZeRO shards an expert: its replicas, or as many of them as `shards` allows."""
         replicas = -(-self.tp * self.cp * self.dp // (self.ep * self.etp))
-        return replicas if self.shards is None else smaller(self.shards, replicas)
+        if self.shards is None:
+            return replicas
+        return replicas + (self.shards > 0) * (smaller(self.shards, replicas) - replicas)
 
 
 def degrees_of(layout: Layout, *, vocab_multiple: int = 1, imbalance: float = 1) -> Degrees:

@@ -14,6 +14,7 @@ from suanli.plan.columns import AGAIN, COUNTS, FORWARD
 from suanli.plan.pieces import Parts
 
 Array = Any
+ENDS = 2  # groups of pieces that are before and after the blocks
 _SELECTIVE, _FULL = RECOMPUTE.index("selective"), RECOMPUTE.index("full")
 
 
@@ -29,14 +30,24 @@ class Stages:
     expert: Array
 
 
-def rank_counts(parts: Parts, pp: int, vpp: int) -> list[tuple[tuple[int, ...], int]]:
-    """What the ranks of a pipeline hold: blocks of each kind, first, last; and how many ranks hold just that."""
-    held = parts.counts(chunk_sizes(parts.num_layers, pp, vpp))
-    ranks: list[tuple[int, ...]] = []
-    for rank in range(pp):
-        own = [sum(each) for each in zip(*held[rank::pp], strict=True)] or [0] * len(parts.blocks)
-        ranks.append((*own, int(rank == 0), int(rank == pp - 1)))
-    return list(Counter(ranks).items())
+def rank_counts(parts: Parts, pp: int, vpp: int, layers: int = 0) -> tuple[Array, Array, Array]:
+    """What the ranks of a pipeline hold: for each kind of rank the blocks of each kind, 1 where it has what is before
+    all blocks, 1 for what is after; of these what full recompute of the first `layers` of every chunk (0: all) makes
+    again; and how many ranks are of that kind.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    sizes = np.array(chunk_sizes(parts.num_layers, pp, vpp))
+    ends = np.cumsum(sizes)
+    starts, kinds = ends - sizes, len(parts.blocks)
+    found = np.zeros((2, kinds + ENDS, pp))  # held, made again
+    for place, stop in enumerate((ends, starts + np.minimum(sizes, layers or parts.num_layers))):
+        counts = parts.before_each[:, stop] - parts.before_each[:, starts] if kinds else np.zeros((0, pp * vpp))
+        found[place, :kinds] = counts.reshape(kinds, vpp, pp).sum(axis=1)
+    found[0, kinds, 0] = found[0, kinds + 1, -1] = 1
+    ranks = Counter(map(tuple, found.reshape(-1, pp).T.tolist()))
+    kind = np.array(list(ranks)).reshape(len(ranks), 2, kinds + ENDS)
+    return kind[:, 0], kind[:, 1], np.array(list(ranks.values()), dtype=np.float64)
 
 
 def stages(parts: Parts, grid: Grid, times: Sequence[Array], params: Sequence[tuple[Array, Array]]) -> Stages:
@@ -47,16 +58,14 @@ def stages(parts: Parts, grid: Grid, times: Sequence[Array], params: Sequence[tu
     import numpy as np  # noqa: PLC0415
 
     found = Stages(*(np.zeros_like(times[0]) for _ in range(2)), *(np.zeros(len(grid)) for _ in range(2)))
-    for pp, vpp in sorted({(int(a), int(b)) for a, b in zip(grid.pp, grid.vpp, strict=True)}):
-        here = np.flatnonzero((grid.pp == pp) & (grid.vpp == vpp))
-        ranks = rank_counts(parts, pp, vpp)
-        held = np.array([counts for counts, _ in ranks], dtype=np.float64)
-        copies = np.array([copies for _, copies in ranks], dtype=np.float64)
+    shapes = np.stack([grid.pp, grid.vpp, grid.recompute_layers]).astype(int)
+    for pp, vpp, layers in sorted(set(map(tuple, shapes.T.tolist()))):
+        here = np.flatnonzero((shapes == [[pp], [vpp], [layers]]).all(axis=0))
+        held, again, copies = rank_counts(parts, pp, vpp, layers)
         stacked = np.stack([each[:, :, here] for each in times])
         each = np.tensordot(held, stacked, 1)  # [kind of rank, pass, column, layout]
-        layers = np.tensordot(held[:, :-2], stacked[:-2, FORWARD], 1)
-        full, selective = (share[here] for share in recomputed(parts, grid))
-        each[:, AGAIN] = full * layers + selective * each[:, AGAIN]
+        full, selective = ((grid.recompute[here] == policy) * 1.0 for policy in (_FULL, _SELECTIVE))
+        each[:, AGAIN] = full * np.tensordot(again, stacked[:, FORWARD], 1) + selective * each[:, AGAIN]
         cost = np.delete(each, COUNTS, axis=2).sum(axis=(1, 2))
         worst = cost.argmax(axis=0)
         slowest = np.take_along_axis(each, worst[None, None, None, :], 0)[0]
@@ -65,15 +74,6 @@ def stages(parts: Parts, grid: Grid, times: Sequence[Array], params: Sequence[tu
         for place, total in ((0, found.dense), (1, found.expert)):
             total[here] = (held @ np.stack([pair[place][here] for pair in params])).max(axis=0)
     return found
-
-
-def recomputed(parts: Parts, grid: Grid) -> tuple[Array, Array]:
-    """The part of the layers that full recompute makes again, and 1 where selective recompute makes scores again."""
-    import numpy as np  # noqa: PLC0415
-
-    held = np.maximum(np.ceil(parts.num_layers / (grid.pp * grid.vpp)), 1)
-    some = np.minimum(grid.recompute_layers, held) / held + (grid.recompute_layers == 0)
-    return (grid.recompute == _FULL) * some, (grid.recompute == _SELECTIVE) * 1.0
 
 
 def bubble_share(grid: Grid) -> Array:

@@ -27,7 +27,9 @@ def held_params(rank: Rank, policy: Policy, chunks: tuple[Chunk, ...]) -> Held:
 
 
 def held_states(rank: Rank, policy: Policy, params: Held) -> Mapping[str, Any]:
-    """Weights, gradients and optimizer states of a rank, and what a step of the optimizer makes beside them."""
+    """Weights, gradients and optimizer states of a rank, and what a step of the optimizer makes beside them; `whole`
+    are gradients that ZeRO shards before they are: a part of them stands while micro-batches add up.
+    """
     model, at = rank.model, rank.at
     dense, experts = at.state_ranks, at.expert_state_ranks
 
@@ -51,6 +53,7 @@ def held_states(rank: Rank, policy: Policy, params: Held) -> Mapping[str, Any]:
     return {
         "weights": weights + (at.zero == 3) * gathered(rank),
         "gradients": gradients * (1 - away),
+        "whole": (at.zero >= 2) * sum(trained) * model.gradient_bytes,
         "optimizer": optimizer * (1 - policy.offload),
         "offloaded": optimizer * policy.offload + gradients * away,
         "stepping": sharded(*trained, model.stack.step_bytes, 1) * (1 - policy.offload),

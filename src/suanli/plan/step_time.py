@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
-from suanli.formulas.kernels import joined_s
+from suanli.formulas.kernels import joined_s, larger
 from suanli.formulas.steps import bubble_s, exchange_beside_s, exposed_exchange_s
 from suanli.nouns.arch import Arch
 from suanli.nouns.grid import Grid
@@ -18,6 +19,7 @@ from suanli.nouns.layout import SCHEDULES
 from suanli.nouns.profile import Traits
 from suanli.nouns.workload import Workload
 from suanli.plan import columns as c
+from suanli.plan.accumulation import scatters
 from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
 from suanli.plan.comm_time import data_times, send_time
 from suanli.plan.compute_time import Local, block_time
@@ -50,6 +52,11 @@ class Job:
         """Take the model apart once."""
         object.__setattr__(self, "parts", parts_of(self.arch))
 
+    @cached_property
+    def known(self) -> dict[tuple[float, ...], list[Array]]:
+        """Seconds of blocks by what they depend on, of single layouts asked for before."""
+        return {}
+
     @property
     def groups(self) -> tuple[tuple[Piece, ...], ...]:
         """Pieces of one copy of each kind of block, of what comes before the blocks, and of what comes after."""
@@ -60,7 +67,7 @@ class Job:
 class Features:
     """Everything of a step that no fitted number enters. Seconds unless named; arrays over layouts, but `stages` and
     `paired` over the shapes among them: layouts that differ in ZeRO and offload only share a shape, and
-    `place` says which is whose.
+    `place` says which is whose. `scattered` is how often gradients are scattered within a micro-batch.
     """
 
     stages: Stages
@@ -69,6 +76,7 @@ class Features:
     micro_batches: Array
     bubble: Array
     zero3: Array
+    scattered: Array
     send: Array
     data: Array
     gather: Array
@@ -94,14 +102,17 @@ def features(job: Job, grid: Grid, global_batch: Array) -> Features:
     params = [block_params(pieces, shapes) for pieces in job.groups]
     held = stages(job.parts, shapes, times, params)
     exchanged = {name: each[place] for name, each in data_times(job, shapes, held.dense, held.expert).items()}
+    micro_batches = global_batch / (grid.dp * grid.micro_batch)
+    runs = scatters(job.traits, grid.pp, grid.vpp, micro_batches)
     data, gather, scatter = by_stage(exchanged, grid.zero)
     return Features(
         stages=held,
         paired=(shapes.schedule == _DUALPIPE) * 1.0,
         place=place,
-        micro_batches=global_batch / (grid.dp * grid.micro_batch),
+        micro_batches=micro_batches,
         bubble=bubble_share(shapes)[place],
         zero3=(grid.zero == 3) * 1.0,
+        scattered=scattered_share(grid.zero, runs, micro_batches),
         send=send_time(job, shapes, width(job.parts))[place],
         data=data,
         gather=gather,
@@ -132,6 +143,15 @@ def width(parts: Parts) -> int:
 
 def block_times(job: Job, grid: Grid) -> list[Array]:
     """Seconds of each kind of block and of both ends, computed once for layouts that share what matters."""
+    if len(grid) == 1:
+        key = tuple(float(getattr(grid, name)[0]) for name in _BLOCK)
+        if key not in job.known:
+            job.known[key] = _block_times(job, grid)
+        return job.known[key]
+    return _block_times(job, grid)
+
+
+def _block_times(job: Job, grid: Grid) -> list[Array]:
     import numpy as np  # noqa: PLC0415
 
     keys = np.stack([getattr(grid, name) for name in _BLOCK])
@@ -182,11 +202,20 @@ def account(features: Features, profile: Any) -> dict[str, Array]:
     hops = 2 * features.send
     found["sends"] = hops * (features.vpp * times * profile.send_exposed + (features.pp - 1))
     found["bubble"] = bubble_s(sum(other.values()), features.bubble, features.vpp)
-    window = sum(micro.values())
-    found["data parallel"] = exposed_data(features.data * profile.network, window, profile, features.overlaps)
+    waits = micro["weight gathers"], _zero2_waits(features, slowest, profile)
+    moved = features.data, (features.gather + features.scatter) * features.zero3
+    found["data parallel"] = data_parallel(moved, sum(micro.values()), waits, times, profile, features.overlaps)
     found["optimizer"] = features.optimizer * profile.optimizer
     found["fixed"] = profile.fixed_s + profile.micro_s * times
     return found
+
+
+def micro_passes(features: Features, work: Array, profile: Any) -> tuple[Array, Array, dict[str, Array]]:
+    """Seconds of the forward pass and of what follows it of one micro-batch of `work`, and the entries that add up to
+    both, for features that stand as `work` does.
+    """
+    passes = _passes(features, work, profile)
+    return *_sharded(features, passes, profile, 1), _micro(features, passes, profile, 1)
 
 
 @dataclass(frozen=True)
@@ -217,14 +246,39 @@ def _micro(features: Features, passes: _Passes, profile: Any, stages: Array) -> 
     found = {name: seconds[at] for name, seconds in passes.entries.items()}
     found["recompute"] = busy[c.AGAIN]
     found["launch"] = sum(slow - kernels for slow, kernels in zip(launched, busy, strict=True))
-    if features.zero3.any():
-        gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
-        forward, back = launched[c.FORWARD], launched[c.BACKWARD] + launched[c.AGAIN]
-        waits = beside(forward, gather, profile) - forward + beside(back, gather + scatter, profile) - back
-        found["weight gathers"] = waits * features.zero3
-    else:
-        found["weight gathers"] = 0 * busy[c.AGAIN]
+    waits = 0 * busy[c.AGAIN]
+    if _shards(features):
+        waits = sum(_sharded(features, passes, profile, stages)) - sum(launched)
+    found["weight gathers"] = waits * features.zero3
+    found["gradient scatters"] = waits * (1 - features.zero3)
     return found
+
+
+def _sharded(features: Features, passes: _Passes, profile: Any, stages: Array) -> tuple[Array, Array]:
+    """Seconds of the forward pass and of what follows it, with the gathers and scatters beside them."""
+    forward, back, again = (each[features.place] for each in passes.launched)
+    if not _shards(features):
+        return forward, back + again
+    gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
+    return sharded_passes((forward, back + again), gather, scatter, features.scattered, profile, features.overlaps)
+
+
+def _zero2_waits(features: Features, passes: _Passes, profile: Any) -> Array:
+    """Of layouts of ZeRO 3, what a micro-batch would wait for under ZeRO 2: scatters alone, all but a step's last."""
+    forward, back, again = (each[features.place] for each in passes.launched)
+    if not features.zero3.any():
+        return 0 * forward
+    scattered = features.scattered - 1 / features.micro_batches
+    found = sharded_passes(
+        (forward, back + again), 0 * features.gather, features.scatter * profile.gather, scattered, profile,
+        features.overlaps,
+    )  # fmt: skip
+    return (sum(found) - forward - back - again) * features.zero3
+
+
+def _shards(features: Features) -> bool:
+    """Whether any layout exchanges states beside its micro-batches."""
+    return bool(features.scattered.any() or features.zero3.any())
 
 
 def factors_of(profile: Any) -> dict[int, Array]:
@@ -236,9 +290,22 @@ def factors_of(profile: Any) -> dict[int, Array]:
     }  # fmt: skip
 
 
-def beside(busy: Array, travel: Array, profile: Any) -> Array:
-    """Seconds of kernels with gathers and scatters beside them."""
-    return busy + exchange_beside_s(busy, travel, profile.data_exposed, _SHARPNESS)
+def sharded_passes(
+    passes: tuple[Array, Array], gather: Array, scatter: Array, scattered: Array, profile: Any, overlaps: Array
+) -> tuple[Array, Array]:
+    """Seconds of the forward pass and of what follows it, with weights gathered beside each (ZeRO 3) and gradients
+    scattered beside a part of the backward passes (ZeRO 2 and 3).
+    """
+    forward, back = passes
+    with_scatter = beside(back, gather + scatter, profile, overlaps)
+    without = beside(back, gather, profile, overlaps)
+    return beside(forward, gather, profile, overlaps), without + scattered * (with_scatter - without)
+
+
+def beside(busy: Array, travel: Array, profile: Any, overlaps: Array = 1) -> Array:
+    """Seconds of kernels with gathers and scatters beside them; after them where the stack overlaps none."""
+    exposed = 1 + (profile.data_exposed - 1) * overlaps
+    return busy + exchange_beside_s(busy, travel, exposed, _SHARPNESS)
 
 
 def _exchange(features: Features, factors: Mapping[int, Array], work: Array, profile: Any) -> Array:
@@ -265,12 +332,39 @@ def hidden_behind(busy: Array, exchange: Array, profile: Any) -> Array:
 
 def by_stage(exchanged: Mapping[str, Array], zero: Array) -> tuple[Array, Array, Array]:
     """Of the exchanges over dp those of a ZeRO stage: seconds after a step's micro-batches, of one gather of weights
-    and of one scatter of gradients (stage 3: once and twice a micro-batch).
+    (stage 3: twice a micro-batch), and of one scatter of gradients (from stage 2 on as often as they are sharded).
     """
     plain, zero3 = zero == 0, zero == 3
     sharded = exchanged["rest"] + (exchanged["scatter"] + exchanged["gather"]) * ~zero3
     data = exchanged["whole"] * plain + sharded * ~plain
-    return data, exchanged["gather"] * zero3, exchanged["scatter"] * zero3
+    return data, exchanged["gather"] * zero3, exchanged["scatter"] * (zero >= 2)
+
+
+def scattered_share(zero: Array, runs: Array, micro_batches: Array) -> Array:
+    """Scatters of gradients beside one micro-batch's backward pass, of `runs` in a step: all under stage 3, all but
+    the last under stage 2.
+    """
+    return (runs * (zero == 3) + (runs - 1) * (zero == 2)) / micro_batches
+
+
+def data_parallel(
+    moved: tuple[Array, Array], window: Array, waits: tuple[Array, Array], times: Array, profile: Any, overlaps: Array
+) -> Array:
+    """Seconds of the exchange over dp after `times` micro-batches of `window` seconds each, of which it waits for what
+    ZeRO 3 moves, and would for what ZeRO 2 moves (`waits`). `moved` is what is exchanged once a step, and what ZeRO 3
+    gathers and scatters in every micro-batch.
+
+    Sharded weights travel as often as under ZeRO 1 and 2 or oftener: what ZeRO 1 or 2 would wait for, and ZeRO 3 does
+    not, is added, so that ZeRO 3 never comes out faster.
+    """
+    kept = exposed_data(moved[0] * profile.network, window, profile, overlaps)
+    whole = (moved[0] + moved[1]) * profile.network
+    spent = kept + waits[0] * times
+    added = 0 * kept
+    for fewer in (0 * waits[1], waits[1]):  # under ZeRO 1, under ZeRO 2
+        least = exposed_data(whole, window - waits[0] + fewer, profile, overlaps) + fewer * times
+        added = larger(added, least - spent)
+    return kept + added
 
 
 def exposed_data(whole: Array, window: Array, profile: Any, overlaps: Array) -> Array:

@@ -17,31 +17,32 @@ from suanli.nouns.grid import Grid
 from suanli.nouns.layout import SCHEDULES
 from suanli.nouns.profile import Profile
 from suanli.nouns.workload import RECOMPUTE
+from suanli.plan.accumulation import scatters
 from suanli.plan.columns import AGAIN, BACKWARD, COUNTS, EXCHANGE, FORWARD, LAUNCHES, SPANS
 from suanli.plan.comm_time import data_times, send_time
 from suanli.plan.grid_keys import SHARED, Keys, unique_rows
-from suanli.plan.stage_time import bubble_share, rank_counts
+from suanli.plan.stage_time import ENDS, bubble_share, rank_counts
 from suanli.plan.step_time import (
     Job,
-    beside,
     block_params,
     block_times,
     by_stage,
+    data_parallel,
     exchange_share,
-    exposed_data,
     factors_of,
     hidden_behind,
     joined,
     optimizer_time,
+    scattered_share,
+    sharded_passes,
     width,
 )
 
 Array = Any
-HELD = ("tp", "pp", "dp", "cp", "ep", "etp", "zero")  # and vpp
+HELD = ("tp", "pp", "dp", "cp", "ep", "etp", "zero", "shards", "offload")  # and vpp
 SENT = ("tp", "pp", "dp", "cp", "micro_batch", "sp")
 _DUALPIPE = SCHEDULES.index("dualpipe")
 _NONE, _SELECTIVE, _FULL = (RECOMPUTE.index(name) for name in ("none", "selective", "full"))
-ENDS = 2  # groups of pieces that are before and after the blocks
 # forward, backward, made again under selective recompute: on the device, on the host, exchanged over ep
 BUSY, HOST, EXCHANGED = (0, 1, 2), (3, 4, 5), (6, 7, 8)
 _ROWS = 9
@@ -102,14 +103,33 @@ def _bare(times: Sequence[Array]) -> Array:
 
 @dataclass(frozen=True)
 class _Stages:
-    """Per combination of a share, pp and vpp: seconds [policy, row, combination] of the slowest stage and of the others
-    together, and the parameters of the fullest stage.
+    """Seconds [row, column] of the slowest stage and of the others together, columns being combinations of a share, pp
+    and vpp under each policy, then those with layers that are recomputed; and per combination the parameters of the
+    fullest stage.
     """
 
     slowest: Array
     others: Array
     dense: Array
     expert: Array
+
+
+def _slowest(
+    parts: Sequence[tuple[Array, int]], copies: Array, which: Array, share: Array, times: GridTimes
+) -> tuple[Array, Array]:
+    """Seconds [row, combination] of the slowest stage and of all others: ranks hold `parts` [shape, rank, group], each
+    under a policy; `which` is a combination's shape.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    cost = sum(np.einsum("crg,gc->cr", held[which], times.cost[policy][:, share]) for held, policy in parts)
+    worst = np.argmax(cost, axis=1)
+    slowest = every = np.zeros((_ROWS, len(which)))
+    for held, policy in parts:
+        sums = times.sums[policy][:, :, share]
+        slowest = slowest + np.einsum("cg,grc->rc", held[which, worst], sums)
+        every = every + np.einsum("cg,grc->rc", np.einsum("sr,srg->sg", copies, held)[which], sums)
+    return slowest, np.maximum(every - slowest, 0)  # rounding, of one stage
 
 
 class GridTimes:
@@ -142,102 +162,155 @@ class GridTimes:
         counts = np.array([*(len(block.layers) for block in self.job.parts.blocks), 1, 1], dtype=float)
         busy = self.sums[:, :, list(BUSY)].sum(axis=2)
         ratio = np.where(self.cost > 0, busy / np.maximum(self.cost, TINY), np.inf).min(axis=1)
-        least = ratio * np.einsum("g,pgl->pl", counts, self.cost)
+        bare = np.einsum("g,pgl->pl", counts, self.cost)
         self.whole = (counts @ busy[_NONE])[self.share]
-        self.least = least[:, self.share] / self.rows.pp
+        self.least = (ratio * bare)[:, self.share] / self.rows.pp
+        self.cheapest = (np.minimum(ratio[_NONE], ratio[_FULL]) * bare)[:, self.share]  # of both policies mixed
 
     def floor_s(self) -> Array:
         """For each row, seconds that no schedule, chunks or recompute can go below: work alone."""
-        return self.least.min(axis=0) * self.global_batch / (self.rows.dp * self.rows.micro_batch)
+        import numpy as np  # noqa: PLC0415
+
+        least = np.minimum(self.least.min(axis=0), self.cheapest[_NONE] / self.rows.pp)
+        return least * self.global_batch / (self.rows.dp * self.rows.micro_batch)
 
     def layout_floor_s(self, grid: Grid, row: Array) -> Array:
-        """The same with the bubble of each layout's schedule."""
+        """The same with the bubble of each layout's schedule, and with what it recomputes (nothing where that is not
+        settled yet)."""
         share, times = bubble_s(1.0, bubble_share(grid), grid.vpp), self.global_batch / (grid.dp * grid.micro_batch)
-        return (times - share) * self.least[grid.recompute.astype(int), row] + share * self.whole[row]
+        least = self.least[grid.recompute.astype(int), row]
+        some = (grid.recompute_layers != 0).nonzero()[0]
+        least[some] = self._least_of_some(grid.take(some), row[some])
+        return (times - share) * least + share * self.whole[row]
+
+    def _least_of_some(self, grid: Grid, row: Array) -> Array:
+        """Of layouts that recompute the first layers of every chunk: the part of each kind of block that is made again
+        is at least the smallest such part, and costs at least what either policy makes it cost.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        first, back = unique_rows([grid.pp, grid.vpp, grid.recompute_layers])
+        shapes = zip(*(each[first].astype(int).tolist() for each in (grid.pp, grid.vpp, grid.recompute_layers)),
+                     strict=True)  # fmt: skip
+        part = np.array([self._part_again(*shape) for shape in shapes])[back] if len(back) else grid.pp
+        none, all_layers = self.cheapest[_NONE, row], self.cheapest[_FULL, row]
+        return (none + part * (all_layers - none)) / grid.pp
+
+    def _part_again(self, pp: int, vpp: int, layers: int) -> float:
+        if layers < 0:
+            return 0.0
+        held, again, copies = self._ranks(pp, vpp, layers)
+        blocks, made = (copies @ each[:, :-ENDS] for each in (held, again))
+        return float((made / blocks).min())
 
     def step_s(self, grid: Grid, row: Array) -> Array:
         """Seconds of a step of each layout."""
-        first, back = self.staged.with_chunks(row, grid.vpp)
-        found = self._stages(self.share[row[first]], grid.pp[first], grid.vpp[first])
-        return self._step(grid, row, found, back)
-
-    def _stages(self, share: Array, pp: Array, vpp: Array) -> _Stages:
         import numpy as np  # noqa: PLC0415
 
-        size = len(share)
-        shape = (len(RECOMPUTE), _ROWS, size)
-        found = _Stages(np.empty(shape), np.empty(shape), np.empty(size), np.empty(size))
-        pairs, which = unique_rows([pp, vpp])
-        order = np.argsort(which, kind="stable")
-        ends = np.cumsum(np.bincount(which, minlength=len(pairs)))
-        for pair, here in zip(pairs, np.split(order, ends[:-1]), strict=True):
-            self._put(found, here, share[here], int(pp[pair]), int(vpp[pair]))
-        return found
+        some, whole = (grid.recompute_layers > 0).nonzero()[0], (grid.recompute_layers == 0).nonzero()[0]
+        place, policy = np.empty(len(grid), dtype=np.int64), grid.recompute.astype(int)
+        first, place[whole] = self.staged.with_more(row[whole], grid.vpp[whole])
+        other, back = self.staged.with_more(row[some], grid.vpp[some], grid.recompute_layers[some])
+        place[some] = len(first) + back
+        chosen = np.concatenate([whole[first], some[other]])
+        found = self._stages(grid.take(chosen), self.share[row[chosen]], len(first))
+        column = np.where(grid.recompute_layers > 0, len(first) * (len(RECOMPUTE) - 1), policy * len(first)) + place
+        return self._step(grid, row, found, place, column)
 
-    @functools.lru_cache(maxsize=4096)  # noqa: B019  the object lives for one search
-    def _ranks(self, pp: int, vpp: int) -> tuple[Array, Array]:
-        """What the ranks of a pipeline hold, of each group of pieces, and how many ranks hold just that."""
+    def _stages(self, grid: Grid, share: Array, whole: int) -> _Stages:
+        """Stages of combinations: the first `whole` of them under every policy, the others with their layers."""
         import numpy as np  # noqa: PLC0415
 
-        ranks = rank_counts(self.job.parts, pp, vpp)
-        return np.array([held for held, _ in ranks], dtype=float), np.array(
-            [copies for _, copies in ranks], dtype=float
-        )
+        first, which = unique_rows([grid.pp, grid.vpp, grid.recompute_layers])
+        held, again, copies = self._tables(grid.take(first))
+        params = [np.stack([pair[place][share] for pair in self.params]) for place in (0, 1)]
+        dense, expert = (np.einsum("crg,gc->cr", held[which], each).max(axis=1) for each in params)
+        plain, some = slice(0, whole), slice(whole, len(share))
+        columns = [
+            _slowest(((held, policy),), copies, which[plain], share[plain], self) for policy in range(len(RECOMPUTE))
+        ]
+        parts = ((held - again, _NONE), (again, _FULL))
+        columns.append(_slowest(parts, copies, which[some], share[some], self))
+        slowest, others = (np.concatenate(each, axis=1) for each in zip(*columns, strict=True))
+        return _Stages(slowest, others, dense, expert)
 
-    def _put(self, found: _Stages, here: Array, share: Array, pp: int, vpp: int) -> None:
-        """The stages of one pp and vpp."""
+    def _tables(self, shapes: Grid) -> tuple[Array, Array, Array]:
+        """Of every pipeline shape what its kinds of rank hold, what of it is made again [shape, rank, group], and how
+        many ranks are of a kind; shapes of fewer kinds have some that no rank is of.
+        """
         import numpy as np  # noqa: PLC0415
 
-        held, copies = self._ranks(pp, vpp)
-        for policy in range(len(RECOMPUTE)):
-            sums = self.sums[policy][:, :, share]
-            worst = held[(held @ self.cost[policy][:, share]).argmax(axis=0)]  # [layout, group]
-            slowest = np.einsum("lg,grl->rl", worst, sums)
-            rest = np.tensordot(copies @ held, sums, 1) - slowest
-            found.slowest[policy][:, here] = slowest
-            found.others[policy][:, here] = np.maximum(rest, 0)  # rounding, of one stage
-        for place, total in ((0, found.dense), (1, found.expert)):
-            params = np.stack([pair[place][share] for pair in self.params])
-            total[here] = (held @ params).max(axis=0)
+        columns = (getattr(shapes, name).astype(int).tolist() for name in ("pp", "vpp", "recompute_layers"))
+        ranks = [self._ranks(*shape) for shape in zip(*columns, strict=True)]
+        most = max((len(copies) for *_, copies in ranks), default=0)
+        found = [np.zeros((len(ranks), most, len(self.params))) for _ in range(2)]
+        copies = np.zeros((len(ranks), most))
+        for place, each in enumerate(ranks):
+            count = len(each[2])
+            for table, own in zip((*found, copies), each, strict=True):
+                table[place, :count] = own
+        return found[0], found[1], copies
 
-    def _step(self, grid: Grid, row: Array, found: _Stages, back: Array) -> Array:
-        first, place = self.held.with_chunks(row, grid.vpp)
-        exchanged = self._exchanged(grid.take(first), found.dense[back[first]], found.expert[back[first]])
+    @functools.lru_cache(maxsize=8192)  # noqa: B019  the object lives for one search
+    def _ranks(self, pp: int, vpp: int, layers: int) -> tuple[Array, Array, Array]:
+        return rank_counts(self.job.parts, pp, vpp, layers)
+
+    def _step(self, grid: Grid, row: Array, found: _Stages, combination: Array, column: Array) -> Array:
+        first, place = self.held.with_more(row, grid.vpp)
+        exchanged = self._exchanged(grid.take(first), found.dense[combination[first]], found.expert[combination[first]])
         times = self.global_batch / (grid.dp * grid.micro_batch)
-        gather, scatter = (each * self.profile.gather for each in exchanged[1:3])
-        sharded = (grid.zero == 3).nonzero()[0]
-        policy = grid.recompute.astype(int)
+        runs = scatters(self.job.traits, grid.pp, grid.vpp, times)
+        scattered = scattered_share(grid.zero, runs, times)
+        travel = [each[place] * self.profile.gather for each in exchanged[1:3]]
         paired = (grid.schedule == _DUALPIPE).astype(int)
-        slow, rest = (
-            self._micro(each, (paired, policy), back, gather[place] * stages, scatter[place] * stages, sharded)
+        (slow, waits), (rest, _) = (
+            self._micro(each, paired, column, [each * stages for each in travel], scattered)
             for each, stages in ((found.slowest, 1), (found.others, grid.pp - 1))
         )
+        zero3 = (grid.zero == 3) * 1.0  # what ZeRO 2 scatters stands in `whole` already
+        fewer = self._zero2_waits(found.slowest, paired, column, travel[1], scattered - 1 / times, zero3)
         profile = self.profile
-        whole = exchanged[0][place] * profile.network
+        moved, waits = (exchanged[0][place], (exchanged[1] + exchanged[2])[place] * zero3), (waits * zero3, fewer)
         return (
             (slow + profile.micro_s) * times + bubble_s(rest, bubble_share(grid), grid.vpp) + profile.fixed_s
-            + exposed_data(whole, slow, profile, int(self.job.traits.overlaps_data))
+            + data_parallel(moved, slow, waits, times, profile, int(self.job.traits.overlaps_data))
             + exchanged[3][place] * profile.optimizer
             + 2 * self.send[self.sent.of[row]] * (grid.vpp * times * profile.send_exposed + (grid.pp - 1))
         )  # fmt: skip
 
     def _micro(
-        self, sums: Array, kind: tuple[Array, Array], back: Array, gather: Array, scatter: Array, sharded: Array
-    ) -> Array:
-        """Seconds of one micro-batch of each layout, `kind` its pairing and policy; with weights gathered (`sharded`)
-        what that hides behind.
+        self, sums: Array, paired: Array, column: Array, travel: Sequence[Array], scattered: Array
+    ) -> tuple[Array, Array]:
+        """Seconds of one micro-batch of each layout, with what hides behind it of weights gathered and gradients
+        scattered, and of them those that wait for either.
         """
         import numpy as np  # noqa: PLC0415
 
-        passes = [[passes_of(each, self.profile, pair) for each in sums] for pair in (PLAIN, PAIRED)]
-        forward, behind = np.moveaxis(np.array(passes), 2, 0)  # [pairing, policy, combination]
-        at = (*kind, back)
+        kinds = (PLAIN, PAIRED) if paired.any() else (PLAIN,)
+        passes = [passes_of(sums, self.profile, pair) for pair in kinds]  # [pairing][pass][column]
+        forward, behind = np.moveaxis(np.array(passes), 1, 0)
+        at = (paired, column)
         found = forward[at] + behind[at]
-        few = tuple(each[sharded] for each in at)
-        found[sharded] = beside(forward[few], gather[sharded], self.profile) + beside(
-            behind[few], (gather + scatter)[sharded], self.profile
-        )
-        return found
+        gather, scatter = travel
+        sharded = ((gather > 0) | (scattered > 0)).nonzero()[0]
+        few, waits = tuple(each[sharded] for each in at), 0 * found
+        passed = sharded_passes(
+            (forward[few], behind[few]), gather[sharded], scatter[sharded], scattered[sharded], self.profile,
+            int(self.job.traits.overlaps_data),
+        )  # fmt: skip
+        waits[sharded] = sum(passed) - found[sharded]
+        return found + waits, waits
+
+    def _zero2_waits(
+        self, sums: Array, paired: Array, column: Array, scatter: Array, scattered: Array, zero3: Array
+    ) -> Array:
+        """What a micro-batch of a layout of ZeRO 3 would wait for under ZeRO 2; 0 of other layouts."""
+        rows, waits = zero3.nonzero()[0], 0 * zero3
+        if len(rows):
+            few = (each[rows] for each in (paired, column, 0 * scatter, scatter, scattered))
+            pair, at, gather, moved, share = few
+            waits[rows] = self._micro(sums, pair, at, [gather, moved], share)[1]
+        return waits
 
     def _exchanged(self, grid: Grid, dense: Array, expert: Array) -> tuple[Array, ...]:
         """Seconds of the exchange over dp, of a gather of weights, a scatter of gradients, and the optimizer."""

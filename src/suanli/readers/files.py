@@ -7,6 +7,7 @@ import json
 import math
 import os
 import stat
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -111,6 +112,15 @@ def read_table_text(path: Path) -> str:
     """The text of a CSV file, the mark that spreadsheets put before it left out. Raises UnreadableFileError."""
     content = _bytes(path, "a CSV file").removeprefix(codecs.BOM_UTF8)
     return _decoded(path, content, "a table with a header")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file. Raises UnreadableFileError."""
+    text = _decoded(path, _bytes(path, "a TOML file"), "tables of keys and values")
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        _refuse(path, "not_toml", "the file is not TOML", got=str(problem) or "nested too deep")
 
 
 def _bytes(path: Path, what: str = f"a {CONFIG}") -> bytes:

@@ -28,6 +28,9 @@ KINDS = {"s": "duration", "min": "factor", "fraction": "fraction"}
 MOST_ROWS = 100_000
 MOST_FAULTS = 20
 MOST_GPUS = 10**9
+# Of a figure in its unit: 31 years a step, or a rate that no cluster has, is no measurement.
+LARGEST = {"s": 1e9, "min": 1e9}
+LARGEST_RATE = 1e15
 _NEEDED = "a column gpus and one of " + ", ".join((*METRICS, *PERCENT))
 
 
@@ -159,7 +162,7 @@ def _gpus(text: str, where: str, faults: FaultList, name: str = "gpus") -> int |
         return int(value)
     if len(faults.faults) < MOST_FAULTS:
         faults.add(code=f"bad_{name}", message=f"{name} is not possible", where=where, got=shown(text),
-                   expected="a whole number, 1 or more")  # fmt: skip
+                   expected=f"a whole number, 1 to {MOST_GPUS:,}")  # fmt: skip
     return None
 
 
@@ -177,8 +180,10 @@ def read_figure(name: str, text: str, where: str, faults: FaultList, *, percent:
             faults, f"bad_{name}", f"{name} cannot be read", where, text, str(problem.faults[0].expected or metric.unit)
         )
         return None
-    if not 0 < value < float("inf"):
-        _fault(faults, f"bad_{name}", f"{name} is not possible", where, text, "a number above 0")
+    most = LARGEST.get(metric.unit, LARGEST_RATE)
+    if not 0 < value <= most:
+        expected = "a number above 0" if value <= 0 else f"at most {most:,.0f} {metric.unit}"
+        _fault(faults, f"bad_{name}", f"{name} is not possible", where, text, expected)
         return None
     if metric.unit == "fraction" and value > 1:
         _fault(faults, f"bad_{name}", f"{name} is above 100 %", where, text, "a part of 1, a percentage like 41%, or a "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import tempfile
 from collections.abc import Callable
@@ -12,8 +10,10 @@ from pathlib import Path
 from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names, shown
 from suanli.nouns.result import Result
 from suanli.report.chart import Chart, plain
-from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose, Table
+from suanli.report.csv_files import as_csv
+from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose
 from suanli.report.pages import document_of
+from suanli.report.stack_files import stack_toml
 
 LATER = (".html", ".svg", ".png")
 
@@ -21,27 +21,6 @@ LATER = (".html", ".svg", ".png")
 def as_json(result: Result) -> str:
     """The JSON envelope."""
     return result.to_json() + "\n"
-
-
-def as_csv(result: Result) -> str:
-    """Facts and tables of the report, one after another with an empty line between."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    document = document_of(result)
-    for block in document.blocks:
-        if isinstance(block, Lines | Chart | Prose | Picture) or not block.rows:  # charts show what tables hold
-            continue
-        if out.tell():
-            out.write("\n")
-        title = block.title or "quantity"
-        writer.writerow(block.columns if isinstance(block, Table) else (title, "value", "remark"))
-        writer.writerows(block.rows)
-    if not out.tell():  # a formula without numbers is all sentences
-        writer.writerow(("title", "line"))
-        writer.writerows(
-            (block.title, line) for block in document.blocks if isinstance(block, Lines) for line in block.lines
-        )
-    return out.getvalue()
 
 
 def as_markdown(result: Result) -> str:
@@ -86,23 +65,29 @@ def _cell(text: str) -> str:
 
 
 WRITERS: dict[str, Callable[[Result], str]] = {".json": as_json, ".csv": as_csv, ".md": as_markdown}
+OWN_WRITERS: dict[str, dict[str, Callable[[Result], str]]] = {"calibrate": {".toml": stack_toml}}  # by kind of result
+
+
+def writers_of(kind: str) -> dict[str, Callable[[Result], str]]:
+    """Writers of a kind of result by suffix."""
+    return WRITERS | OWN_WRITERS.get(kind, {})
 
 
 def write_result(result: Result, path: Path) -> None:
     """Write the result in the format its suffix names. Raises InputError for others, UnreadableFileError on failure."""
-    writer = WRITERS.get(path.suffix.lower())
+    writer = writers_of(result.kind).get(path.suffix.lower())
     if writer is None:
-        raise _unknown_suffix(path)
+        raise _unknown_suffix(path, result.kind)
     write_text(path, writer(result))
 
 
-def check_suffix(path: Path) -> None:
+def check_suffix(path: Path, kind: str = "") -> None:
     """Refuse a file that could not be written before any work is done."""
-    if path.suffix.lower() not in WRITERS:
-        raise _unknown_suffix(path)
+    if path.suffix.lower() not in writers_of(kind):
+        raise _unknown_suffix(path, kind)
 
 
-def _unknown_suffix(path: Path) -> InputError:
+def _unknown_suffix(path: Path, kind: str = "") -> InputError:
     later = path.suffix.lower() in LATER
     return InputError(
         Fault(
@@ -110,8 +95,8 @@ def _unknown_suffix(path: Path) -> InputError:
             message="this version writes no such file" if later else "the suffix names no format",
             where="--output",
             got=shown(path.name),
-            expected="a file ending in " + ", ".join(WRITERS),
-            nearest=() if later else nearest_names(path.suffix, WRITERS),
+            expected="a file ending in " + ", ".join(writers_of(kind)),
+            nearest=() if later else nearest_names(path.suffix, writers_of(kind)),
         )
     )
 

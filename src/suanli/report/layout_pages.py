@@ -46,13 +46,13 @@ def _ranking(layouts: tuple[PlannedLayout, ...]) -> Table:
     rows = tuple(
         (
             str(place), row.short, format_seconds(row.step_time_s),
-            NOT_GIVEN if row.played_step_time_s is None else format_seconds(row.played_step_time_s),
+            format_seconds(row.closed_form_step_time_s),
             percent(row.mfu, 1), f"{row.tokens_per_second_per_gpu:,.1f}", format_bytes(row.memory_bytes["total"]),
             row.largest_term,
         )
         for place, row in enumerate(layouts, 1)
     )  # fmt: skip
-    columns = ("", "layout", "step", "played out", "MFU", "tokens/s a GPU", "memory", "most of it")
+    columns = ("", "layout", "step", "closed form", "MFU", "tokens/s a GPU", "memory", "most of it")
     return Table("Layouts", columns, rows, (True, False, True, True, True, True, True, False))
 
 
@@ -100,10 +100,11 @@ def _front(plan: Any) -> Table:
             each.layout, exact(each.gpus), format_seconds(each.step_time_s), format_bytes(each.memory_bytes),
             NOT_GIVEN if each.usd_per_step is None else format_usd(each.usd_per_step),
         )
-        for each in plan.front
+        for each in plan.front[: len(plan.layouts)]
     )  # fmt: skip
     columns = ("layout", "GPUs", "step", "memory", "a step costs")
-    return Table("No other is as fast, as small, on as few GPUs", columns, rows)
+    more = f": the fastest {len(rows)} of {len(plan.front)}, all in --json" if len(rows) < len(plan.front) else ""
+    return Table(f"No other is as fast, as small, on as few GPUs{more}", columns, rows)
 
 
 def _advice(plan: Any) -> Table:

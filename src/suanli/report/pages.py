@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from suanli.nouns.result import Result
 from suanli.report import (
+    calibrate_pages,
     catalogue_pages,
     compare_pages,
     count_pages,
@@ -25,6 +26,7 @@ PAGES: dict[str, Callable[[Result], Document]] = {
     "mfu": run_pages.mfu_document,
     "layout": layout_pages.layout_document,
     "train": run_pages.train_document,
+    "calibrate": calibrate_pages.calibrate_document,
     "scale": scale_pages.scale_document,
     "goodput": goodput_pages.goodput_document,
     "gpus": catalogue_pages.gpus_document,

@@ -56,16 +56,15 @@ def _predictions(found: Verification) -> list[Block]:
     if not rows:
         return []
     columns = (
-        "set", "n", "left out", "fitted", "held out", "median", "constant utilisation", "bar", "inside 80 %", "worst",
-        "its error",
+        "set", "n", "fitted", "held out", "median", "constant", "bar", "in 80 %", "worst", "error",
     )  # fmt: skip
-    right = (False, True, False, True, True, True, True, True, True, False, True)
+    right = (False, True, True, True, True, True, True, True, False, True)
     title = "Step times: mean |error| of predictions on rows fitted, on rows left out, and by a constant utilisation"
     folds = tuple(
-        f"{row.source}, by {row.fold}: " + ", ".join(f"{name} {_part(error)}" for name, error in row.folds.items())
+        f"{row.source}, by {row.fold}: " + (", ".join(f"{name} {_part(error)}" for name, error in row.folds.items())
+                                            if len(row.folds) <= FOLDS_SHOWN else f"{len(row.folds)} of them")
         for row in rows
-        if len(row.folds) <= FOLDS_SHOWN
-    )
+    )  # fmt: skip
     regrets = tuple(
         f"{row.source}: {_part(row.regret)} on average, {_part(row.worst_regret)} at worst"
         for row in rows
@@ -86,8 +85,7 @@ def _scaling(found: Verification) -> list[Block]:
         for row in found.summary
         if row.section == SCALING
     )  # fmt: skip
-    columns = ("series", "n", "median |error|", "nine of ten below", "the last rate stays", "inside 90 %", "worst",
-               "its error")  # fmt: skip
+    columns = ("series", "n", "median |error|", "90 % below", "last rate stays", "in 90 %", "worst", "error")
     if not rows:
         return []
     title = "Scaling: the largest size of each series, projected from its smaller ones (nothing of it is fitted)"
@@ -95,16 +93,15 @@ def _scaling(found: Verification) -> list[Block]:
 
 
 def _prediction_row(row: SourceSummary) -> tuple[str, ...]:
-    met = "met" if (row.mape_held_out or 0) <= (row.bar or 0) else "not met"
+    met = "" if (row.mape_held_out or 0) <= (row.bar or 0) else ", not met"
     return (
         row.source,
         f"{row.n:,}",
-        row.fold,
         _part(row.mape_fitted),
         _part(row.mape_held_out),
         _part(row.median_held_out),
         _part(row.mape_constant),
-        "" if row.bar is None else f"{_part(row.bar)} {met}",
+        "" if row.bar is None else f"{_part(row.bar)}{met}",
         _part(row.coverage),
         row.worst or "",
         _part(row.worst_error),
