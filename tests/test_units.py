@@ -288,3 +288,25 @@ def test_what_is_printed_is_the_value_to_its_digits(value: float) -> None:
 def test_seconds_keep_their_sign(value: float) -> None:
     text = units.format_seconds(value)
     assert text.startswith("-") == (value < 0) or float(text.split()[0].replace(",", "")) == 0
+
+
+# --- by the name of a format --------------------------------------------------------------------------------------
+
+NAMED = [
+    (41.62e-2, "percent", "41.62 %"), (0.4162, "percent0", "42 %"), (0.4162, "percent1", "41.6 %"),
+    (0.4162, "percent3", "41.620 %"), (3.15e23, "flops", "315.0 ZFLOPs"), (989.4e12, "flop_per_s", "989.4 TFLOP/s"),
+    (175e9, "count", "175.0 B"), (2**30, "bytes", "1.000 GiB"), (3.35e12, "bytes_per_s", "3,350 GB/s"),
+    (1234567, "exact", "1,234,567"), (13.75, "seconds", "13.75 s"), (2.5, "usd", "$2.50"),
+    (-0.3195, "change", "-31.95 %"),
+    (0.1252, "change", "+12.52 %"), (1e-7, "change", "0.00 %"), (-1e-7, "change", "0.00 %"), (0.5, ".3f", "0.500"),
+    (1234, ",", "1,234"), (1234, "", "1234"), ("as it is", "percent", "as it is"), (None, "flops", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "spec", "text"), NAMED)
+def test_a_value_by_the_name_of_its_format(value: object, spec: str, text: str) -> None:
+    assert units.format_as(value, spec) == text
+
+
+def test_every_format_has_a_case() -> None:
+    assert set(units.FORMATS) <= {spec for _, spec, _ in NAMED}

@@ -16,7 +16,7 @@ from suanli.errors import UnknownNameError
 from suanli.formulas import all_formulas
 from suanli.nouns.claim import Claim
 from suanli.nouns.result import Result
-from suanli.verify import SECTIONS, check_claim, verify, verify_articles, verify_runs
+from suanli.verify import SECTIONS, check_claim, claim_inputs, verify, verify_articles, verify_runs
 
 FACTS = Path(__file__).resolve().parents[2] / "shared" / "reference" / "source_facts.md"
 
@@ -186,3 +186,12 @@ def test_models_agree_to_the_last_digit(everything):
 
 def test_sections_are_those_asked_for():
     assert tuple(SECTIONS) == ("articles", "runs", "models", "predictions", "scaling")
+
+
+def test_inputs_of_a_claim_are_worked_out():
+    """Nested quantities become numbers: 2 · 175e9 FLOPs, an eighth of $19.22."""
+    assert claim_inputs("price-1000") == {
+        "flops_per_token": 350_000_000_000, "peak_flop_per_s": 312e12, "mfu": 0.213, "price": 19.22 / 8,
+    }  # fmt: skip
+    with pytest.raises(KeyError):
+        claim_inputs("no such claim")

@@ -93,6 +93,14 @@ def test_only_the_pipeline_has_a_bubble() -> None:
     assert [row[0] for row in rows if row[3] is not None] == ["PP"]
 
 
+def test_every_entry_of_an_account_is_work_or_waiting() -> None:
+    """A new entry of the planner's has to be told which it is."""
+    work = {"matmul", "attention", "experts", "memory-bound", "recompute", "launch", "optimizer", "fixed", "bubble"}
+    waits = set(import_module("suanli.learn.parallel")._WAITS) | {"tensor parallel across nodes"}
+    for way in ("dp", "pp"):
+        assert {entry.entry for entry in planned(MODEL, WAYS[way]).account} <= work | waits
+
+
 def test_every_drawing_has_the_whole_cluster() -> None:
     drawings = [block for block in taught().blocks if isinstance(block, Boxes)]
     assert len(drawings) == 7
@@ -118,7 +126,8 @@ def made_up(model: str, pins: dict[str, Any]) -> PlannedLayout:
             "recompute": "none", "sp": False, "schedule": "1f1b"} | pins  # fmt: skip
     step = sum(seconds for _, seconds in entries)
     return PlannedLayout(
-        **axes, gpus=8, step_time_s=step, step_time_interval_s=(step, step), mfu=0.4, tokens_per_second_per_gpu=1.0,
+        **axes, gpus=8, step_time_s=step, closed_form_step_time_s=step, played=True,
+        step_time_interval_s=(step, step), mfu=0.4, tokens_per_second_per_gpu=1.0,
         memory_bytes={**held, "total": sum(held.values())}, fullest_stage=0, largest_term="optimizer", margin_bytes=0,
         account=account,
     )  # fmt: skip

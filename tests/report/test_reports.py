@@ -224,6 +224,7 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "calibrate_shipped": shipped,
     "summarise": summaries,
     "verify_articles": lambda: suanli.verify("articles"),
+    "learn": suanli.learn,
 }  # fmt: skip
 
 

@@ -118,6 +118,8 @@ def _backward(book: Book, back: Mapping[str, float]) -> None:
     rows = [(f"y{i}", f"(y{i} − t{i})·y{i}·(1 − y{i})", back[f"delta_y{i}"]) for i in (1, 2)]
     rows += [(f"h{i}", f"(δy1·w{3 + i} + δy2·w{5 + i})·h{i}·(1 − h{i})", back[f"delta_h{i}"]) for i in (1, 2)]
     book.table("deltas", ("text", "text", ".8f"), rows)
+    boxes = [(unit, (f"δ {back[f'delta_{unit}']:.8f}",)) for pair in (("h1", "y1"), ("h2", "y2")) for unit in pair]
+    book.boxes("deltas", boxes, per_row=2, between="◄╳═")
 
 
 def _update(

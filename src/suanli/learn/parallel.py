@@ -14,7 +14,8 @@ from suanli.nouns.lesson import Lesson
 from suanli.nouns.plans import PlannedLayout
 from suanli.units import GIBI
 
-_WAITS = ("tensor parallel", "context parallel", "expert parallel", "weight gathers", "sends", "data parallel")
+_WAITS = ("tensor parallel", "context parallel", "expert parallel", "weight gathers", "gradient scatters", "sends",
+          "data parallel")  # fmt: skip
 _NAMES = {"dp": "DP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3", "tp": "TP", "pp": "PP", "cp": "CP",
           "ep": "EP"}  # fmt: skip
 _BETWEEN = ""  # eight boxes fill a line of 80
@@ -104,6 +105,8 @@ def _sent(book: Book, found: dict[str, PlannedLayout], sent: dict[str, float]) -
     for way, plan in found.items():
         took = {entry.entry: entry.seconds for entry in plan.account}
         waits = sum(took.get(name, 0.0) for name in _WAITS)
-        rows.append((_NAMES[way], sent[way], waits, took.get("bubble") or None, plan.step_time_s, plan.mfu))
+        rows.append(
+            (_NAMES[way], sent[way], waits, took["bubble"] if plan.pp > 1 else None, plan.step_time_s, plan.mfu)
+        )
         book.keep(**{f"{way}_sent_bytes": sent[way]})
     book.table("sent", ("text", "bytes", "seconds", "seconds", "seconds", "percent1"), rows)
