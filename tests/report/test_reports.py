@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_trace import EXAMPLE
 
 import suanli
 from suanli.nouns.calibrated import (
@@ -212,6 +213,7 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
         gpus=512, mtbf_node="6400h", detect="2min", restart="8min", checkpoint_save="40s", checkpoint_mode="async",
         checkpoint_stall="3s", spares=2, repair="3d", stragglers="1%", maintenance="4h/14d",
     ),
+    "explain": lambda: suanli.explain(EXAMPLE, gpu="h200-sxm"),
     "gpus": lambda: suanli.gpus(filter="nvidia hopper"),
     "gpu": lambda: suanli.gpus("mi250x"),
     "models": lambda: suanli.models(filter="gpt2", sort="params"),

@@ -362,3 +362,12 @@ def test_garbage_collection_is_left_as_it_was(tmp_path: Path) -> None:
 def test_nothing_is_written_beside_the_file(tmp_path: Path) -> None:
     read(tmp_path, [kernel("k", 1, 1)])
     assert [each.name for each in tmp_path.iterdir()] == ["rank0.json"]
+
+
+@pytest.mark.parametrize("ids", [(100, "100"), ("100", 100), ("100", "100"), (100, 100)])
+def test_a_thread_is_one_whether_its_number_is_quoted_or_not(tmp_path: Path, ids: tuple[Any, Any]) -> None:
+    """Some files quote one and not the other; with a large number among them too."""
+    rows = [event("cpu_op", f"op{k}", 10 * k, 5, pid=ids[k % 2], tid=ids[(k + 1) % 2]) for k in range(6)]
+    far = [event("cuda_runtime", "cudaLaunchKernel", 200, 5, pid=ids[0], tid=4_290_336_512)]
+    trace = read(tmp_path, [*rows, *far])
+    assert sorted(trace.threads) == [("100", "100"), ("100", "4290336512")]

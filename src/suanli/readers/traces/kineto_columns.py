@@ -29,7 +29,7 @@ class KinetoColumns:
 
     def __init__(self, decoder: KinetoDecoder) -> None:
         self.decoder = decoder
-        self.names, self.threads, self.copies = Places(), Places(_thread), Places()
+        self.names, self.threads, self.copies = Places(), Places(), Places()
         self.details = Details()
         self.no_time = self.negative = self.negative_work = 0
         self.unknown: dict[str, int] = {}
@@ -109,11 +109,11 @@ class KinetoColumns:
         try:
             pair = np.array((pids, tids), dtype=np.int64)
         except (ValueError, OverflowError):  # a name among them
-            return self.threads.of(list(zip(pids, tids, strict=True)))
+            return self.threads.of([_thread(each) for each in zip(pids, tids, strict=True)])
         if isinstance(pids[0], str) or (pair < 0).any() or (pair >= _HALF_WORD).any():
-            return self.threads.of(list(zip(pids, tids, strict=True)))
+            return self.threads.of([_thread(each) for each in zip(pids, tids, strict=True)])
         found, back = np.unique(pair[0] * _HALF_WORD + pair[1], return_inverse=True)
-        return self.threads.of([divmod(int(each), _HALF_WORD) for each in found])[back]
+        return self.threads.of([_thread(divmod(int(each), _HALF_WORD)) for each in found])[back]
 
     def _of_ops(self, args: Sequence[Any]) -> dict[str, Array]:
         forward = whole_numbers([a.forward for a in args])
@@ -213,4 +213,5 @@ def _number(value: int | str) -> int:
 
 
 def _thread(pair: tuple[int | str, int | str]) -> tuple[str, str]:
+    """Process and thread as text: some files print the same number now with quotes, now without."""
     return str(pair[0])[:200], str(pair[1])[:200]
