@@ -343,8 +343,8 @@ def accuracy_page() -> str:
         accuracy(),
         "\n## Step times\n\n" + STEP_TIMES + "\n",
         step_times(),
-        "\n## Serving\n\nTimes, throughput and energy of served models as they were when the presets were fitted; a fold "
-        "is one architecture on one GPU. [How long serving takes](serving.md) has the model.\n",
+        "\n## Serving\n\nTimes, throughput and energy of served models as they were when the presets were fitted; a "
+        "fold is one architecture on one GPU. [How long serving takes](serving.md) has the model.\n",
         serving_shown(),
         "\n## By source\n\n`within`: claims that hold; for runs, those within one point of the peak. `relative` is "
         "the mean of |error| over the expected figure.\n",

@@ -174,7 +174,8 @@ SURFACE = {
     "compare": "seq batch input device tools time-limit memory-limit",
     "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit",
     "infer": "gpu gpus isl osl concurrency rate batch ttft tpot tp pp ep dp-attention cp dtype kv-dtype preset "
-    "calibrate draft-tokens acceptance draft-model chunk disaggregate link stages price sell utilisation pue carbon seed",
+    "calibrate draft-tokens acceptance draft-model chunk disaggregate link stages price sell utilisation pue "
+    "carbon seed",
     "scale": "points metric project series global-batch",
     "goodput": "gpus mtbf mtbf-node mtti failures gpus-per-node detect restart checkpoint-save checkpoint-mode "
     "checkpoint-stall checkpoint-load interval spares repair stragglers maintenance days mfu seed events",
