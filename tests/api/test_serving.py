@@ -82,6 +82,31 @@ def test_replicas_share_the_load() -> None:
     assert four.usd_per_million_tokens == pytest.approx(one.usd_per_million_tokens)
 
 
+def test_a_static_batch_by_its_parts() -> None:
+    """All prompts, then 1,023 steps of 16; nobody is disturbed, and nobody else is served."""
+    found = seventy(batch=16)
+    prompt = sum(each.seconds for each in found.prefill)
+    step = sum(each.seconds for each in found.decode)
+    assert found.ttft_s == pytest.approx(16 * prompt)
+    assert found.tpot_s == pytest.approx(step) and found.interference is None
+    assert found.tokens_per_second == pytest.approx(16 * 1024 / (16 * prompt + 1023 * step))
+
+
+def test_a_batch_past_the_cache_is_cut_and_said() -> None:
+    found = seventy(gpus=2, tp=2, batch=1000)
+    most = found.max_concurrency
+    assert found.load.concurrency == most
+    assert f"the caches hold {most} of a batch of 1,000: the figures are of those" in found.notes
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 300), st.integers(1, 300))
+def test_a_larger_static_batch_never_decodes_fewer_tokens(few: int, more: int) -> None:
+    """In a second, until the cache is full."""
+    low, high = seventy(batch=few), seventy(batch=few + more)
+    assert high.load.concurrency / high.tpot_s >= low.load.concurrency / low.tpot_s * (1 - 1e-9)
+
+
 def test_users_beyond_the_cache_wait() -> None:
     found = seventy(gpus=2, tp=2, concurrency=1000)
     most = found.max_concurrency
@@ -275,6 +300,11 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"concurrency": "1e30"}, "concurrency is not possible in --concurrency; got '1e30'; expected at most "
      "1,000,000,000."),
     ({"rate": 0}, "rate is not possible in --rate; got 0; expected requests a second, above 0 and at most 1e9."),
+    ({"batch": 8, "concurrency": 8}, "two loads are given in --batch; got --concurrency and --batch; expected one."),
+    ({"batch": 8, "chunk": 512}, "a static batch is one engine's, prompts whole in --batch; got --chunk; expected "
+     "--batch with one --gpu and a layout."),
+    ({"batch": 8, "tpot": "1s"}, "a static batch is one engine's, prompts whole in --batch; got a search; expected "
+     "--batch with one --gpu and a layout."),
     ({"tpot": "0s"}, "no time at all in --tpot; got '0s'; expected above 0, like 50ms."),
     ({"gpu": "h100-sxm,h20000"}, "unknown device 'h20000' in --gpu; "),
     ({"preset": "vlm"}, "unknown preset 'vlm' in --preset; "),

@@ -183,8 +183,8 @@ SURFACE = {
     "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit",
     "calibrate": "stack gpu fabric name shipped rows",
     "scale": "points metric project series global-batch model gpu pin seq dtype stack fabric",
-    "infer": "gpu gpus isl osl concurrency rate ttft tpot tp pp ep dp-attention cp dtype kv-dtype preset "
-    "calibrate draft-tokens acceptance draft-model chunk disaggregate link stages price sell "
+    "infer": "gpu gpus isl osl concurrency rate batch ttft tpot tp pp ep dp-attention cp dtype kv-dtype "
+    "preset calibrate draft-tokens acceptance draft-model chunk disaggregate link stages price sell "
     "utilisation pue carbon seed",
     "explain": "model seq batch gpus gpu dtype convention against compare steps device engine workers cache "
     "kernels-csv",

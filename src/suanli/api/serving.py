@@ -48,6 +48,7 @@ def infer(
     osl: Any = None,
     concurrency: Any = None,
     rate: Any = None,
+    batch: Any = None,
     ttft: Any = None,
     tpot: Any = None,
     tp: Any = None,
@@ -75,11 +76,11 @@ def infer(
 ) -> Result:
     """Whether a model fits, how fast one user is, how many users, how many tokens a second, at what cost and energy.
 
-    With `concurrency` (users who never rest) or `rate` (requests a second) it answers for that load; with `ttft` and
-    `tpot` (seconds) it looks for the cheapest layout, and GPU of those named with commas, that meets them. `calibrate`
-    is a CSV of measured points of one's own; `draft_tokens`, `acceptance` and `draft_model` are of speculative
-    decoding, `chunk` of prefill in pieces, `disaggregate` ("P:D") and `link` of prefill and decode on GPUs of their
-    own, `stages` ("pre=5ms:4,post=2ms:4") of work beside the model.
+    With `concurrency` (users who never rest), `rate` (requests a second) or `batch` (static) it answers for that load;
+    with `ttft` and `tpot` (seconds) it looks for the cheapest layout, and GPU of those named with commas, that meets
+    them. `calibrate` is a CSV of measured points of one's own; `draft_tokens`, `acceptance` and `draft_model` are of
+    speculative decoding, `chunk` of prefill in pieces, `disaggregate` ("P:D") and `link` of prefill and decode on GPUs
+    of their own, `stages` ("pre=5ms:4,post=2ms:4") of work beside the model.
     Raises InputError listing every fault of the request; DoesNotFitError where weights leave no room.
 
     >>> infer("llama-3-8b", gpu="h100-sxm", concurrency=16).kv_bytes_per_token
@@ -120,7 +121,7 @@ def _read_all(request: Request, model: Any, typed: Mapping[str, Any]) -> _Read:
     arch = reading.read_decoder(request, model)
     lengths = reading.read_requests(request, typed["isl"], typed["osl"])
     kinds = reading.read_devices(request, typed["gpu"])
-    load = reading.read_load(request, typed["concurrency"], typed["rate"])
+    load = reading.read_load(request, typed["concurrency"], typed["rate"], typed["batch"])
     targets = reading.read_targets(request, typed["ttft"], typed["tpot"], load.get("rate"))
     precision = reading.read_precision(request, typed["dtype"], typed["kv_dtype"])
     engine = request.attempt(lambda: find_serving_preset(request.word("preset", typed["preset"], DEFAULT_PRESET)))
@@ -130,13 +131,13 @@ def _read_all(request: Request, model: Any, typed: Mapping[str, Any]) -> _Read:
     ways = _ways(request, typed)
     chance = request.whole("seed", typed["seed"]) or 0
     engine, calibration = _calibrated(request, engine, typed["calibrate"])
-    _apart(request, ways, number, searched=targets is not None or len(kinds) > 1)
+    _apart(request, ways, number, load.get("batch"), searched=targets is not None or len(kinds) > 1)
     request.check()
     assert arch is not None and engine is not None and precision is not None and lengths is not None
     service = Service(
         arch=arch, device=kinds[0], gpus=number or 1, layout=ServingLayout(), precision=precision, preset=engine,
         requests=lengths, engine=engine.name.split("-offline")[0].split("-chat")[0], users=load.get("users"),
-        rate=load.get("rate"), power=power_profile(), seed=chance, **ways, **money["service"],
+        rate=load.get("rate"), batch=load.get("batch"), power=power_profile(), seed=chance, **ways, **money["service"],
     )  # fmt: skip
     return _Read(service=service, kinds=kinds, targets=targets, number=number, degrees=degrees, price=money["price"],
                  calibration=calibration)  # fmt: skip
@@ -176,7 +177,7 @@ def _calibrated(
     return (engine, None) if found is None else found
 
 
-def _apart(request: Request, ways: dict[str, Any], number: int | None, *, searched: bool) -> None:
+def _apart(request: Request, ways: dict[str, Any], number: int | None, batch: float | None, *, searched: bool) -> None:
     """What does not go together."""
     names = {"draft": "draft_tokens", "chunk": "chunk", "pools": "disaggregate"}
     given = [names[way] for way in _WAYS if ways[way] is not None]
@@ -184,6 +185,12 @@ def _apart(request: Request, ways: dict[str, Any], number: int | None, *, search
         request.fault("contradiction", "a search over layouts or GPUs takes engines as they are", given[0],
                       got=", ".join(f"--{name.replace('_', '-')}" for name in given),
                       expected="one --gpu and a layout, without --ttft and --tpot")  # fmt: skip
+    if batch is not None:
+        given = [*given, *(["stages"] if ways["stages"] else [])]
+        if given or searched:
+            request.fault("contradiction", "a static batch is one engine's, prompts whole", "batch",
+                          got=", ".join(f"--{name.replace('_', '-')}" for name in given) or "a search",
+                          expected="--batch with one --gpu and a layout")  # fmt: skip
     if ways["pools"] is not None and ways["chunk"] is not None:
         request.fault("contradiction", "pools of their own need no chunks", "chunk", got="--chunk and --disaggregate",
                       expected="one of them")  # fmt: skip
@@ -228,6 +235,9 @@ def _notes(at: Service, found: Inference) -> tuple[str, ...]:
     if at.preset.rows and at.device.short_id not in at.preset.gpus:
         seen = ", ".join(at.preset.gpus)
         notes.append(f"preset {at.preset.name} was fitted on {seen}: on {at.device.short_id} it extrapolates")
+    if at.batch is not None and at.batch > found.load.concurrency * at.replicas:
+        room = found.load.concurrency * at.replicas
+        notes.append(f"the caches hold {room:,.0f} of a batch of {at.batch:,.0f}: the figures are of those")
     if found.load.waiting:
         notes.append(
             f"{found.load.waiting:,.0f} users of a replica wait for room in the cache: more GPUs, or fewer users"

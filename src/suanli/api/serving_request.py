@@ -22,8 +22,8 @@ from suanli.units import parse
 DEFAULT_ISL, DEFAULT_OSL = 1024, 1024
 DEGREES = ("tp", "pp", "ep", "dp_attention", "cp")
 # Above these nothing is a request: products of a few still fit a float.
-MOST = {"isl": 10**8, "osl": 10**8, "gpus": 10**6, "concurrency": 10**9, "chunk": 10**8, "draft_tokens": 64,
-        **dict.fromkeys(DEGREES, 4096)}  # fmt: skip
+MOST = {"isl": 10**8, "osl": 10**8, "gpus": 10**6, "concurrency": 10**9, "batch": 10**9, "chunk": 10**8,
+        "draft_tokens": 64, **dict.fromkeys(DEGREES, 4096)}  # fmt: skip
 _MOST_RATE, _MOST_WORKERS, _MOST_USD = 1e9, 10**6, 1e9
 _STAGES = "NAME=TIME:WORKERS with commas, like pre=5ms:4,post=2ms:4"
 
@@ -68,10 +68,16 @@ def read_devices(request: Request, gpu: str | None) -> list[Device]:
     return [each for each in read if each is not None]
 
 
-def read_load(request: Request, concurrency: Any, rate: Any) -> dict[str, float]:
-    """`users` or `rate`; one user where neither is given."""
-    if concurrency is not None and rate is not None:
-        request.fault("contradiction", "two loads are given", "rate", got="--concurrency and --rate", expected="one")
+def read_load(request: Request, concurrency: Any, rate: Any, batch: Any = None) -> dict[str, float]:
+    """`users`, `rate` or `batch`; one user where none is given."""
+    typed = {"concurrency": concurrency, "rate": rate, "batch": batch}
+    loads = [f"--{name}" for name, value in typed.items() if value is not None]
+    if len(loads) > 1:
+        request.fault("contradiction", f"{'two' if len(loads) == 2 else 'three'} loads are given", loads[-1][2:],
+                      got=" and ".join(loads), expected="one")  # fmt: skip
+    if batch is not None:
+        together = whole(request, "batch", batch)
+        return {} if together is None else {"batch": float(together)}
     if rate is not None:
         request.given["rate"] = rate
         found = request.attempt(lambda: parse(str(rate).removesuffix("/s"), "factor", "--rate"))

@@ -32,6 +32,7 @@ Isl = Annotated[Text, text_option("--isl", "Tokens of a prompt. Default 1024.", 
 Osl = Annotated[Text, text_option("--osl", "Tokens of an answer. Default 1024.", metavar="N")]
 Concurrency = Annotated[Text, text_option("--concurrency", "Users who never rest. Default 1.", metavar="N")]
 Rate = Annotated[Text, text_option("--rate", "Requests a second, arriving by chance.", metavar="N")]
+Batch = Annotated[Text, text_option("--batch", "A static batch: starts together, ends together.", metavar="N")]
 Ttft = Annotated[Text, text_option("--ttft", "Find a layout with a first token within: 500ms.", metavar="TIME")]
 Tpot = Annotated[Text, text_option("--tpot", "Find a layout with further tokens within: 30ms.", metavar="TIME")]
 Tp = Annotated[Text, text_option("--tp", "Tensor parallel ranks. Default: the GPUs of a node.", metavar="N")]
@@ -83,6 +84,7 @@ def command(
     osl: Osl = None,
     concurrency: Concurrency = None,
     rate: Rate = None,
+    batch: Batch = None,
     ttft: Ttft = None,
     tpot: Tpot = None,
     tp: Tp = None,
@@ -116,8 +118,9 @@ def command(
     """
     run(
         lambda: api.infer(
-            model, gpu=gpu, gpus=gpus, isl=isl, osl=osl, concurrency=concurrency, rate=rate, ttft=ttft, tpot=tpot,
-            tp=tp, pp=pp, ep=ep, dp_attention=dp_attention, cp=cp, dtype=dtype, kv_dtype=kv_dtype, preset=preset,
+            model, gpu=gpu, gpus=gpus, isl=isl, osl=osl, concurrency=concurrency, rate=rate, batch=batch, ttft=ttft,
+            tpot=tpot, tp=tp, pp=pp, ep=ep, dp_attention=dp_attention, cp=cp, dtype=dtype, kv_dtype=kv_dtype,
+            preset=preset,
             calibrate=calibrate, draft_tokens=draft_tokens, acceptance=acceptance, draft_model=draft_model, chunk=chunk,
             disaggregate=disaggregate, link=link, stages=stages,
             price=price, sell=sell, utilisation=utilisation, pue=pue, carbon=carbon, seed=seed,

@@ -22,7 +22,7 @@ from suanli.plan.serving.cache import kv_cache
 from suanli.plan.serving.chunks import interference, later_s
 from suanli.plan.serving.cost import Load, token_cost, token_energy
 from suanli.plan.serving.fits import check_fits
-from suanli.plan.serving.load import Requests, closed_loop, open_loop, saturation
+from suanli.plan.serving.load import Requests, closed_loop, open_loop, saturation, static_batch
 from suanli.plan.serving.pools import Pools
 from suanli.plan.serving.power import joule_parts, joules_per_token
 from suanli.plan.serving.precision import Precision
@@ -53,6 +53,7 @@ class Service:
     engine: str = field(default="vllm", metadata={"doc": "whose rules of memory hold"})
     users: float | None = None
     rate: float | None = None
+    batch: float | None = field(default=None, metadata={"doc": "a static one: starts and ends together"})
     price: tuple[float, str] | None = None
     sell: float | None = None
     utilisation: float = 1.0
@@ -183,7 +184,9 @@ def _seen(at: Service, replica: Replica, held: Held) -> _Seen:
     if at.pools is not None:
         return _in_pools(at, replica, rates, most)
     rates = with_chunks(rates, at.chunk)
-    if at.rate is not None:
+    if at.batch is not None:
+        load = static_batch(rates, min(at.batch / at.replicas, most), at.requests)
+    elif at.rate is not None:
         load = open_loop(rates, at.rate / at.replicas, at.requests, most)
     else:
         load = closed_loop(rates, (at.users or 1.0) / at.replicas, at.requests, most)
@@ -241,7 +244,7 @@ def _speculation(at: Service, seen: _Seen) -> Speculation | None:
 
 def _interference(at: Service, seen: _Seen) -> Interference | None:
     """Prefills between the decode steps; none where they have GPUs of their own."""
-    if at.pools is not None:
+    if at.pools is not None or at.batch is not None:
         return None
     chunk = at.chunk or float(find_engine(at.engine).chunk_tokens)
     drafts = _drafts(seen)

@@ -45,8 +45,9 @@ def tpot_s(rates: ServingRates, sequences: Numbers, requests: Requests) -> Numbe
 
 
 def static_batch(rates: ServingRates, batch: float, requests: Requests) -> LoadResult:
-    """A batch that starts together and ends together; nobody joins on the way."""
-    prefill = float(rates.prefill_s(batch * requests.isl, requests.isl))
+    """A batch that starts together and ends together; nobody joins on the way. Its prompts are prefilled one by one,
+    and all of them have their first token when the last is done."""
+    prefill = batch * float(rates.prefill_s(requests.isl, requests.isl))
     step = float(rates.decode_s(batch, requests.mean_keys))
     total = prefill + (requests.osl - 1) * step
     return LoadResult(
