@@ -44,7 +44,7 @@ def test_json_has_the_contract_s_keys(everything):
     assert {"id", "source", "expected", "got", "error", "status"} <= set(found["claims"][0])
     assert {"source", "n", "mape_fitted", "mape_held_out"} <= set(found["summary"][0])
     fitted = [row["section"] for row in found["summary"] if row["mape_fitted"] is not None]
-    assert set(fitted) == {"predictions"}
+    assert set(fitted) == {"predictions", "serving"}
     assert all(row["why_not_fitted"] for row in found["summary"])
 
 
@@ -185,7 +185,7 @@ def test_models_agree_to_the_last_digit(everything):
 
 
 def test_sections_are_those_asked_for():
-    assert tuple(SECTIONS) == ("articles", "runs", "models", "predictions", "scaling")
+    assert tuple(SECTIONS) == ("articles", "runs", "models", "predictions", "scaling", "serving")
 
 
 def test_inputs_of_a_claim_are_worked_out():

@@ -13,7 +13,6 @@ from suanli.nouns.coverage import DEFAULT, SMALL, summarise_coverage
 from suanli.nouns.result import Result
 from suanli.readers.hf_types.mappings import TypeOfTask
 from suanli.readers.outside import MEASURED_SERVING, outside_data
-from suanli.readers.serving_points import read_serving_points
 from suanli.verify import verify as check
 from suanli.verify import verify_samples, verify_served
 
@@ -87,6 +86,8 @@ def _served(data: str | Path | None) -> tuple[Verification, str]:
                       got=shown(str(data)), expected=f"a file {MEASURED_SERVING}")
             )  # fmt: skip
         return verify_served(None), NO_POINTS
+    from suanli.readers.serving_points import read_serving_points  # noqa: PLC0415  loaded where it is needed
+
     return verify_served(read_serving_points(path)), f"measured points: {path}"
 
 
