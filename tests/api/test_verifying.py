@@ -73,8 +73,14 @@ def test_sections_beside_serving_are_checked_too(tmp_path: Path) -> None:
     ("only", "said"),
     [
         ("serving", "the folder holds no measured points in --data; got '{}'; expected a file measured_serving.csv."),
-        ("articles", "measured points are of a section that needs them in --data; got '{}'. Add --only serving."),
-        (None, "measured points are of a section that needs them in --data; got '{}'. Add --only serving."),
+        (
+            "articles",
+            "outside data are of a section that needs them in --data; got '{}'. Add --only serving or --only traces.",
+        ),
+        (
+            None,
+            "outside data are of a section that needs them in --data; got '{}'. Add --only serving or --only traces.",
+        ),
     ],
 )
 def test_a_folder_that_is_no_use(only: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ EXITS = [
     (
         "verify --only articles --data .",
         2,
-        "measured points are of a section that needs them in --data; got '.'",
+        "outside data are of a section that needs them in --data; got '.'",
     ),
     ("why nothing", 2, "error: unknown quantity 'nothing' in ID"),
     ("learn backprp", 2, "error: unknown topic 'backprp' in TOPIC"),

@@ -132,7 +132,7 @@ def test_data_of_no_section_is_refused() -> None:
     with pytest.raises(InputError) as problem:
         suanli.verify("articles", data="/tmp")
     assert str(problem.value) == (
-        "outside data are of a section that needs them in --data; got '/tmp'. Add --only traces."
+        "outside data are of a section that needs them in --data; got '/tmp'. Add --only serving or --only traces."
     )
 
 

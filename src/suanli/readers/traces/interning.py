@@ -24,6 +24,6 @@ class Places(dict[Any, int]):
 
     def of(self, keys: Sequence[Any]) -> npt.NDArray[np.int32]:
         """Places of many, int32."""
-        for key in set(keys).difference(self):
+        for key in dict.fromkeys(keys):  # in the order they come: the same in every process
             self[key]  # takes a place
         return np.fromiter(map(self.get, keys), dtype=np.int32, count=len(keys))
