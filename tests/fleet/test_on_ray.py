@@ -43,6 +43,7 @@ def compare(made_fleet: Any, folder: Path, cache: Path, ranks: int, way: str, no
 
 
 @needs_ray
+@pytest.mark.full
 def test_four_ranks_on_two_nodes_and_a_worker_dies(made_fleet: Any, tmp_path: Path) -> None:
     compare(made_fleet, tmp_path / "job", tmp_path / "cache", 4, "direct", "both-live")
 
