@@ -83,4 +83,4 @@ def test_summaries(folder: Path, tmp_path: Path) -> None:
     assert text.startswith("7 of 8 traces summarised\n")
     assert "Not read\n" in text and "rank3.json: " in text
     assert "| rank0.json | 0 | 1 | 3 |" in as_markdown(made)
-    assert as_csv(made).startswith("trace,rank,devices,steps,work,bytes,of summary,summary,\n")
+    assert "files[].path,files[].output,files[].rank,files[].devices,files[].steps,files[].work," in as_csv(made)
