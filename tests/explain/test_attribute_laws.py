@@ -59,7 +59,7 @@ def rows(made: list[dict[str, Any]], spans: int) -> list[dict[str, Any]]:
 
 
 @given(st.lists(WORK, max_size=12), st.lists(SPAN, max_size=12), st.lists(st.sampled_from(range(5)), min_size=12))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_laws(make: Make, work: list[dict[str, Any]], host: list[dict[str, Any]], classes: list[int]) -> None:
     trace = make(rows(work, len(host)), rows(host, len(host)), details=DETAILS)
     given_class = np.array(classes[: len(work)], dtype=np.uint8)

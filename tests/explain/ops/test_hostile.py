@@ -59,7 +59,7 @@ def fair(cost: Cost) -> bool:
 
 
 @given(NAMES, DETAILS, st.none() | DETAILS, st.none() | SHAPES, st.booleans())
-@settings(max_examples=1500)
+@settings(max_examples=300)
 def test_any_call(name: str, detail: OpDetail, around: OpDetail | None, output: Any, full: bool) -> None:
     parent = None if around is None else Call("aten::cudnn_convolution_backward", around)
     call = Call(name, detail, parent, output, full)

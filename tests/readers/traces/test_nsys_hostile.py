@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -173,14 +174,15 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Trace]:
     return whole(tmp_path_factory.mktemp("nsys"))
 
 
-@settings(max_examples=60)
-@given(data=st.data())
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32))
 def test_broken_bytes_are_an_error_or_a_sound_trace(
-    original: tuple[bytes, Trace], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    original: tuple[bytes, Trace], tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    content = bytearray(original[0])
-    for _ in range(data.draw(st.integers(1, 8))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    """A seed, not a draw a byte: of tens of thousands of places hardly any two draws are alike."""
+    content, chance = bytearray(original[0]), random.Random(seed)
+    for _ in range(chance.randint(1, 8)):
+        content[chance.randrange(len(content))] = chance.randrange(256)
     path = tmp_path_factory.mktemp("x") / "broken.sqlite"
     path.write_bytes(content)
     try:
