@@ -6,6 +6,7 @@ import gzip
 import json
 import pickle
 import sys
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 
@@ -93,6 +94,7 @@ def tar(name: bytes) -> bytes:
         ("a", b"hello", "unknown_format", f"expected {READABLE}."),
         ("a.json", b'{"a": 1}', "no_trace", "the file holds no list of traceEvents"),
     ],
+    ids=count(),  # packed bytes hold the time of packing
 )  # fmt: skip
 def test_what_is_no_trace_is_refused(tmp_path: Path, file: str, content: bytes, code: str, says: str) -> None:
     (tmp_path / file).write_bytes(content)
