@@ -277,7 +277,7 @@ def test_a_field_of_any_type(tmp_path_factory: pytest.TempPathFactory, wrong: li
     trace = read_kineto(path)
     assert {5_000, 50_000} <= set(trace.work.start_ns.tolist())
     if cat == "kernel" and not {"ph", "cat", "ts", "dur"} & {key for key, _ in wrong}:
-        assert trace.work.start_ns.tolist() == [5_000, 20_000, 50_000]
+        assert sorted(trace.work.start_ns.tolist()) == [5_000, 20_000, 50_000]  # it may be of another device
 
 
 def test_a_mark_inside_a_value_is_no_border_of_values(tmp_path: Path) -> None:

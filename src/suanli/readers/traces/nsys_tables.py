@@ -101,7 +101,8 @@ def open_tables(path: Path) -> Iterator[Tables]:
             yield Tables(path, connection, size)
         finally:
             connection.close()
-    except (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError) as problem:
+    # UnicodeDecodeError: SQLite's own message quotes a damaged name, and Python cannot decode the message.
+    except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, MemoryError, OverflowError) as problem:
         hint = "Export the report again: nsys export --type sqlite --force-overwrite true REPORT.nsys-rep."
         refuse(path, "broken_sqlite", "the SQLite database is broken", got=str(problem)[:200], hint=hint)
 
