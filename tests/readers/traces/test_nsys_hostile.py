@@ -194,6 +194,14 @@ def test_broken_bytes_are_an_error_or_a_sound_trace(
     assert len(trace.work) <= len(content)
 
 
+def test_a_message_that_is_no_text_is_refused_as_a_broken_file(original: tuple[bytes, Trace], tmp_path: Path) -> None:
+    """SQLite quotes the word that it cannot parse; where that is no UTF-8, Python has no message to raise."""
+    path = tmp_path / "broken.sqlite"
+    path.write_bytes(original[0].replace(b"CREATE TABLE", b"CREATE TABL\xbd"))
+    with pytest.raises(UnreadableFileError, match="SQLite database is broken"):
+        read_nsys(path)
+
+
 @settings(max_examples=25)
 @given(part=st.floats(0, 0.999))
 def test_a_cut_file_invents_no_time(
