@@ -13,6 +13,7 @@ import numpy as np
 
 from suanli.catalog.run_spread import FILE
 from suanli.plan.predictions import SETS, Judged, judge
+from suanli.report.files import write_text
 
 PLACE = Path(__file__).resolve().parents[1] / "src" / "suanli" / "catalog" / FILE
 NINETY = 0.9
@@ -44,9 +45,7 @@ def main() -> None:
         f"sets = {len(sets)}",
         f'date = "{datetime.now(UTC).date().isoformat()}"',
     )
-    draft = PLACE.with_name(PLACE.name + ".part")
-    draft.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
-    draft.replace(PLACE)
+    write_text(PLACE, HEAD + "\n".join(lines) + "\n")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from suanli.catalog.scaling import USUAL, projectable, published_series, slope_of
 from suanli.plan.scale_check import agreement, projections, width_of
+from suanli.report.files import write_text
 
 PLACE = Path(__file__).resolve().parents[1] / "src" / "suanli" / "catalog" / USUAL
 HEAD = "# Made by scripts/fit_scaling.py from scaling.csv: what is usual among the published series.\n"
@@ -27,9 +28,7 @@ def main() -> None:
         f"series = {len(projectable(series))}",
         f'date = "{datetime.now(UTC).date().isoformat()}"',
     )
-    draft = PLACE.with_name(PLACE.name + ".part")
-    draft.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
-    draft.replace(PLACE)
+    write_text(PLACE, HEAD + "\n".join(lines) + "\n")
     sys.stdout.write("\n".join((*lines, str(agreement(found)))) + "\n")
 
 

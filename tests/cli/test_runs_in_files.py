@@ -64,6 +64,11 @@ def test_the_command_line_says_what_python_says() -> None:
     assert result(*words) == found.to_dict()["result"]
 
 
-def test_exit_codes() -> None:
-    call("train", "llama-3-8b", "--tokens", "1T", "--gpu", "h100-sxm", "--failures", "llama-3-405b", code=2)
-    call("scale", "nowhere.json", "nowhere-either.json", code=2)
+def test_every_fault_is_named_and_the_exit_code_is_2() -> None:
+    said = call("train", "llama-3-8b", "--tokens", "1T", "--gpu", "h100-sxm", "--failures", "llama-3-405b", code=2)
+    assert [option for option in ("--gpus N", "--checkpoint-save 60s", "--restart 60s") if option not in said] == []
+    said = call("scale", "nowhere.json", "nowhere-either.json", code=2)
+    assert said.splitlines() == [
+        f"error: the file cannot be opened: No such file or directory in {name}. Check the path."
+        for name in ("nowhere.json", "nowhere-either.json")
+    ]

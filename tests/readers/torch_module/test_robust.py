@@ -12,7 +12,7 @@ from suanli.readers.torch_module import trace
 from suanli.readers.torch_module.load import load_factory
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
+from torch import library, nn  # noqa: E402
 from torch.nn.modules import module as hooks  # noqa: E402
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
@@ -199,7 +199,7 @@ def test_unknown_operators_make_a_lower_bound() -> None:
 
 
 def test_an_operator_of_another_package_is_listed() -> None:
-    @torch.library.custom_op("suanli_test::mystery", mutates_args=())
+    @library.custom_op("suanli_test::mystery", mutates_args=())
     def mystery(x: torch.Tensor) -> torch.Tensor:
         return x @ x.T
 
