@@ -1,0 +1,1 @@
+"""The page and /api, thin over the same verbs as the command line."""
