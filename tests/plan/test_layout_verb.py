@@ -272,6 +272,19 @@ def test_why_compares_places_and_pins():
     assert by_place.first != by_place.second
 
 
+@pytest.mark.parametrize("pins", ["tp=8", "tp=2,pp=2", "cp=1,zero=1"])
+def test_why_takes_the_layout_that_the_same_pins_would_find(pins):
+    """Of those that fit, fastest once played out: not the closed form's, not one that asks for more memory."""
+    second = suanli.layout("llama-3.1-8b", **SMALL, why=("1", pins)).why.second
+    assert second == suanli.layout("llama-3.1-8b", **SMALL, pin=pins).layouts[0]
+
+
+def test_why_compares_what_does_not_fit_too():
+    why = suanli.layout("llama-3.1-8b", **SMALL, why=("1", "tp=1,pp=1,cp=1,zero=0,micro_batch=16")).why
+    assert why.second.memory_bytes["total"] > why.first.memory_bytes["total"]
+    assert why.second.margin_bytes < 0
+
+
 def test_levers_are_priced_by_the_same_model(plan):
     best = plan.layouts[0]
     assert plan.advice

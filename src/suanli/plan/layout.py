@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
+from suanli.errors import InputError
 from suanli.nouns.arch import SAMPLE, Arch
 from suanli.nouns.layers import Attention, Scan
 from suanli.nouns.layout import ZERO, Layout
@@ -29,7 +30,7 @@ from suanli.plan.planned import model_of
 from suanli.plan.predict import estimate
 from suanli.plan.pricing import Books, Prices
 from suanli.plan.refine import Step, best_step, too_long_to_play
-from suanli.plan.search import Found, Timed, search
+from suanli.plan.search import Timed, search
 from suanli.plan.step_time import Job
 
 ROOMY = 1 << 60  # bytes that every layout fits into
@@ -354,19 +355,21 @@ def _why(
 ) -> Difference:
     """Two layouts compared: places in the ranking, or the fastest under pins of their own."""
     first, second = (
-        rows[min(each, len(rows)) - 1] if isinstance(each, int) else _one(question, _fastest(question, space, each))[0]
-        for each in asked
+        rows[min(each, len(rows)) - 1] if isinstance(each, int) else _fastest(question, space, each) for each in asked
     )
     return difference(first, second)
 
 
-def _fastest(question: Question, space: Space, own: str | Mapping[str, Any]) -> Layout:
-    """The fastest layout under pins of its own beside the question's, whatever memory it takes."""
-    roomy = replace(question, limit_bytes=max(question.limit_bytes, ROOMY))
+def _fastest(question: Question, space: Space, own: str | Mapping[str, Any]) -> PlannedLayout:
+    """The fastest layout under pins of its own beside the question's: of those that fit, or where none does of all."""
     pins = read_pins(question.pins, space) | read_pins(own, space)
-    result: Found = _search(roomy, _allowed(question, pins), pins, 1)[1]
-    assert result.best is not None, "memory is no limit here"
-    return result.best.grid.at(0)
+    allowed = _allowed(question, pins)
+    try:
+        _, result = _search(question, allowed, pins, POOL * question.top)
+    except InputError:
+        roomy = replace(question, limit_bytes=max(question.limit_bytes, ROOMY))
+        _, result = _search(roomy, allowed, pins, POOL * question.top)
+    return _refined(replace(question, top=1), result.best)[0]
 
 
 def _launch_job(question: Question) -> LaunchJob:
