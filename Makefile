@@ -3,6 +3,7 @@
 #   make test       lint, types, layers, tests
 #   make test-full  the same with every slow differential test
 #   make docs       regenerate what the documentation takes from the code
+#   make site       the documentation as a site, in site/
 #   make coverage   docs/coverage.md: formula against trace for every model type (a quarter of an hour)
 #   make lint       style, types, layers only
 #   make bench      the benchmarks, beside other counters; CALCULON=checkout for `layout`
@@ -16,7 +17,7 @@ BENCH := $(VENV)/.bench
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: run test test-full docs coverage lint bench clean
+.PHONY: run test test-full docs site coverage lint bench clean
 
 run: $(CORE)
 	@$(BIN)/python examples/llama_3_1_405b.py
@@ -37,6 +38,9 @@ lint: $(TEST)
 
 docs: $(CORE)
 	@$(BIN)/python scripts/make_docs.py
+
+site: $(TEST)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "site/index.html"
 
 coverage: $(TEST)
 	@$(BIN)/python scripts/make_coverage.py

@@ -280,7 +280,7 @@ def test_why_takes_the_layout_that_the_same_pins_would_find(pins):
 
 
 def test_why_compares_what_does_not_fit_too():
-    why = suanli.layout("llama-3.1-8b", **SMALL, why=("1", "tp=1,pp=1,cp=1,zero=0,micro_batch=16")).why
+    why = suanli.layout("llama-3.1-8b", **SMALL, why=("1", "tp=1,pp=1,cp=1,zero=0,micro_batch=4")).why
     assert why.second.memory_bytes["total"] > why.first.memory_bytes["total"]
     assert why.second.margin_bytes < 0
 
