@@ -15,6 +15,8 @@ TEST := $(VENV)/.test
 BENCH := $(VENV)/.bench
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
+# The tests start many processes, and each would compile what it imports again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-full docs coverage lint bench clean
 
@@ -31,7 +33,7 @@ test-full: lint
 lint: $(TEST)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers $(JOBS)
 	@$(BIN)/lint-imports --no-cache --verbose > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@echo "style, types and layers hold"
 
