@@ -16,6 +16,8 @@ TEST := $(VENV)/.test
 BENCH := $(VENV)/.bench
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 JOBS ?= 2
+# The tests start many processes, and each would compile what it imports again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-full docs site coverage lint bench clean
 
@@ -32,7 +34,7 @@ test-full: lint
 lint: $(TEST)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers $(JOBS)
 	@$(BIN)/lint-imports --no-cache --verbose > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@echo "style, types and layers hold"
 

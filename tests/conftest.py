@@ -11,9 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+# The tests run beside each other, one a core: more threads in each would only wait for one another.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 # On a busy machine drawing is slow now and then, which says nothing of the code.
-settings.register_profile("suanli", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("suanli")
+CALM: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("full", max_examples=100, **CALM)
+settings.register_profile("sampled", max_examples=40, **CALM)
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
@@ -24,9 +29,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew, to be read in the diff")
 
 
+def is_sampled(config: pytest.Config) -> bool:
+    """Whether slow tests are sampled: always, unless -m is given."""
+    return not any(arg == "-m" for arg in config.invocation_params.args)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("sampled" if is_sampled(config) else "full")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out `full` unless -m is given; skip `shared` aloud where its folder is absent."""
-    if not any(arg == "-m" for arg in config.invocation_params.args):
+    """Leave out `full` unless -m is given; skip `shared` aloud where its folder is absent; group what shares much.
+
+    Under `--dist loadgroup` the tests of a file run in one process, so that what a file makes once is made once.
+    Those marked `torch` stand each for itself, being slow, and go where there is time, unless they name a group.
+    """
+    for item in items:
+        if not item.get_closest_marker("torch") and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+    if is_sampled(config):
         left = [item for item in items if item.get_closest_marker("full")]  # a mark; `[full]` may be a test's id
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if not item.get_closest_marker("full")]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+import make_docs
+from making_docs.shown import output_of
+
+pytestmark = pytest.mark.xdist_group("published steps")  # judged once, being slow
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(ROOT.glob("docs/**/*.md"))
 
@@ -23,15 +25,6 @@ def fences(page: Path, kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def make_docs():
-    spec = importlib.util.spec_from_file_location("make_docs", ROOT / "scripts" / "make_docs.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["make_docs"] = module  # typing of its annotations looks it up
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(autouse=True)
 def nobodys_prices(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -42,18 +35,18 @@ def nobodys_prices(monkeypatch, tmp_path):
 # --- generated files ----------------------------------------------------------------------------------------------
 
 
-def test_generated_files_are_current(make_docs, capsys):
+def test_generated_files_are_current(capsys):
     """Pages are made from themselves, so this also says that making them twice changes nothing."""
     assert make_docs.main(["--check"]) == 0, capsys.readouterr().out
 
 
-def test_a_stale_file_is_named(make_docs, monkeypatch, capsys):
+def test_a_stale_file_is_named(monkeypatch, capsys):
     monkeypatch.setitem(make_docs.FILES, "docs/formulas.md", lambda: "another text\n")
     assert make_docs.main(["--check"]) == 1
     assert capsys.readouterr().out == "docs/formulas.md is stale: make docs\n"
 
 
-def test_a_stale_block_and_a_stale_output_are_seen(make_docs):
+def test_a_stale_block_and_a_stale_output_are_seen():
     page = ROOT / "docs" / "verbs" / "models.md"
     text = page.read_text(encoding="utf-8")
     for old, new in (("One preset in full.", "Two presets."), ("405,853,388,800", "405,853,388,801")):
@@ -86,8 +79,8 @@ def matches(shown: str, actual: str) -> bool:
 
 
 @pytest.mark.parametrize(("page", "command", "shown"), commands(), ids=lambda value: value[:60].replace("\n", " "))
-def test_every_command_prints_what_is_shown(make_docs, page, command, shown):
-    actual = make_docs.output_of(command)
+def test_every_command_prints_what_is_shown(page, command, shown):
+    actual = output_of(command)
     assert matches(shown, actual), f"{page}: $ {command}\n{actual}"
 
 

@@ -11,6 +11,7 @@ import pytest
 from suanli.catalog.run_spread import run_spread
 
 np = pytest.importorskip("numpy")
+pytestmark = pytest.mark.xdist_group("published steps")  # judged once, being slow
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "fit_run_spread.py"
 
 

@@ -99,11 +99,18 @@ def hoards():
 '''
 
 
+@pytest.fixture(scope="session")
+def modules_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the modules lie."""
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "compared_modules.py").write_text(MODULES, encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
-def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def modules(modules_folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name under which the modules can be imported from the working folder."""
-    (tmp_path / "compared_modules.py").write_text(MODULES, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(modules_folder)
     return "torch:compared_modules"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
 
 import pytest
 
@@ -17,8 +18,9 @@ from suanli.compare.runner import Runner
 from suanli.units import GIBI
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.xdist_group("tools")]  # one process a net for all of the file
 
+PACKAGE = "torch:compared_modules"
 LIMITS = (120.0, 8 * GIBI)
 NETS = ("raw", "tables", "picture", "recurrent")
 # FLOPs by hand: [2, 8, 32] by [32, 16], attention of 2 · 2 heads, two products of its results;
@@ -36,15 +38,26 @@ def installed(tool: str) -> bool:
     return all(find_spec(name) is not None for name in (PEERS[tool].module, *PEERS[tool].needs))
 
 
-@pytest.fixture(params=NETS)
-def asked(request: pytest.FixtureRequest, modules: str) -> Iterator[tuple[str, Runner, dict[str, Any]]]:
-    with Runner({"form": "factory", "name": f"{modules}:{request.param}", "input": None}, *LIMITS) as runner:
-        yield request.param, runner, runner.ask("record", META)
+@pytest.fixture(scope="module")
+def loaded(modules_folder: Path) -> Iterator[Callable[[str], Runner]]:
+    """A process a net that every test asks, so that torch is loaded once a net."""
+    with contextlib.ExitStack() as stack:
+        runners: dict[str, Runner] = {}
+
+        def of(net: str) -> Runner:
+            if net not in runners:
+                description = {"form": "factory", "name": f"{PACKAGE}:{net}", "input": None}
+                runners[net] = stack.enter_context(Runner(description, *LIMITS))
+            return runners[net]
+
+        stack.enter_context(contextlib.chdir(modules_folder))
+        yield of
 
 
-def test_every_tool_is_explained_and_emulated(asked: tuple[str, Runner, dict[str, Any]]) -> None:
-    """One loaded process a module asks every tool, so that torch is loaded once."""
-    net, runner, record = asked
+@pytest.mark.parametrize("net", NETS)
+def test_every_tool_is_explained_and_emulated(net: str, loaded: Callable[[str], Runner]) -> None:
+    runner = loaded(net)
+    record = runner.ask("record", META)
     places = places_of(record["calls"])
     right = sum(place.flops for place in places.values())
     assert right == RIGHT[net]
@@ -67,21 +80,19 @@ def test_every_tool_is_explained_and_emulated(asked: tuple[str, Runner, dict[str
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool in TABLES])
-def test_every_tool_that_is_installed_gives_a_number(tool: str, modules: str) -> None:
+def test_every_tool_that_is_installed_gives_a_number(tool: str, loaded: Callable[[str], Runner]) -> None:
     """On some device; one that is not there is skipped aloud."""
     if not installed(tool):
         pytest.skip(f"{tool} is not installed: pip install 'suanli[compare]'")
     peer = PEERS[tool]
-    with Runner({"form": "factory", "name": f"{modules}:picture", "input": None}, *LIMITS) as runner:
-        answers = [runner.ask(tool, device, peer.package, peer.module) for device in (META, CPU)]
+    answers = [loaded("picture").ask(tool, device, peer.package, peer.module) for device in (META, CPU)]
     assert any(answer.get("total", 0) > 0 for answer in answers), answers
 
 
-def test_the_same_on_both_devices_for_the_record(modules: str) -> None:
+def test_the_same_on_both_devices_for_the_record(loaded: Callable[[str], Runner]) -> None:
     """Our own record gives one answer, whatever the device."""
     sums = set()
-    with Runner({"form": "factory", "name": f"{modules}:raw", "input": None}, *LIMITS) as runner:
-        for device in (META, CPU):
-            places = places_of(runner.ask("record", device)["calls"])
-            sums.add(sum(place.flops for place in places.values()))
+    for device in (META, CPU):
+        places = places_of(loaded("raw").ask("record", device)["calls"])
+        sums.add(sum(place.flops for place in places.values()))
     assert sums == {RIGHT["raw"]}

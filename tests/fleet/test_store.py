@@ -10,7 +10,7 @@ import pytest
 
 from suanli.errors import UnreadableFileError
 from suanli.fleet.job import Job, summarise_job
-from suanli.fleet.store import Store, digest_of, source_of, write_bytes
+from suanli.fleet.store import Store, digest_of, source_of
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +80,6 @@ def test_digest_of_bytes(tmp_path: Path) -> None:
     path = tmp_path / "empty"
     path.write_bytes(b"")
     assert digest_of(path) == "cae66941d9efbd404e4d88758ea67670"
-
-
-def test_nothing_is_left_where_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(UnreadableFileError, match=r"the file cannot be written in .*; got No space left on device"):
-        write_bytes(tmp_path / "x.parquet", b"abc")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:

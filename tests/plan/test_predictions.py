@@ -11,6 +11,7 @@ from suanli.nouns.claim import PREDICTED, SourceSummary
 from suanli.plan.predictions import SETS, Judged, PredictionSet, fit_stack, judge, observations
 from suanli.plan.verdicts import SECTION, verify_predictions
 
+pytestmark = pytest.mark.xdist_group("published steps")  # judged once, being slow
 BY_NAME = {each.name: each for each in SETS}
 ZERO = BY_NAME["ZeRO-3 of 2104.04473"]
 

@@ -128,7 +128,7 @@ def test_the_front_is_that_of_everything(limit):
     assert len(set(points(found.front))) == len(points(found.front))
 
 
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 6)  # 6 by default, 16 in full
 @given(limit=st.floats(5, 200), top=st.integers(1, 40), ties=st.booleans(), loose=st.floats(0.1, 0.8))
 def test_pruning_changes_nothing(limit, top, ties, loose):
     rows = enumerate_grid(SPACE, {})

@@ -10,6 +10,8 @@ from suanli.catalog.profiles import find_profile
 from suanli.plan.predictions import observations
 from suanli.plan.shipped import STACKS, fit_shipped
 
+pytestmark = pytest.mark.xdist_group("published steps")  # judged once, being slow
+
 QUICK = ("nemo", "deepspeed-zero3", "megascale", "llama3", "megatron-2021")  # of few rows
 DIGITS = 1e-4  # five digits ship, of which the last is rounded
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Container, Iterable
 from typing import Any
 
 import pytest
@@ -218,7 +219,17 @@ def test_small_and_odd(case: str, module_differences: Any, traced_flops: Any) ->
     _check(model_type, values, module_differences, traced_flops)
 
 
-@pytest.mark.parametrize("model_type", DEFAULTS)
+# Of every kind of recurrence the defaults that run fastest, token by token as they are; all under -m.
+QUICK = (
+    "jamba", "lfm2_moe", "mamba", "mamba2", "minimax", "nemotron_h", "qwen3_5_text", "recurrent_gemma", "zamba",
+)  # fmt: skip
+
+
+def sampled(names: Iterable[str], chosen: Container[str]) -> list[Any]:
+    return [pytest.param(each, marks=() if each in chosen else pytest.mark.full) for each in names]
+
+
+@pytest.mark.parametrize("model_type", sampled(DEFAULTS, QUICK))
 def test_default_config(model_type: str, module_differences: Any, traced_flops: Any) -> None:
     _check(model_type, DEFAULTS[model_type], module_differences, traced_flops)
 
@@ -293,7 +304,10 @@ def _padding_trained(model_type: str, arch: Arch) -> int:
     return found
 
 
-@pytest.mark.parametrize("case", [case for case in SMALL if case not in STEPWISE])
+TRAINED = [case for case in SMALL if case not in STEPWISE]
+
+
+@pytest.mark.parametrize("case", sampled(TRAINED, TRAINED[::2]))
 def test_training(case: str, trained_flops: Any) -> None:
     """Forward and backward: ours less the scans, and the scans as plain torch differentiates them."""
     model_type, values = SMALL[case]

@@ -29,6 +29,8 @@ from suanli.report.document import Document, Lines, Table
 from suanli.report.text import document_text
 from suanli.report.verify_pages import WORST_SHOWN, shown, verify_document
 
+pytestmark = pytest.mark.xdist_group("published steps")  # judged once, being slow
+
 
 def claim(id: str, section: str, status: str, **more: Any) -> ClaimResult:
     given = {"expected": 2.0, "got": 3.0, "error": 1.0, **more}

@@ -13,6 +13,7 @@ from suanli.api.request import Request
 from suanli.errors import Fault, InputError, UnreadableFileError, shown
 from suanli.nouns.result import Result
 from suanli.nouns.summarised import Summarised, SummaryFile
+from suanli.written import write_bytes
 
 if TYPE_CHECKING:
     from suanli.explain.fleet.pool import Fleet
@@ -224,7 +225,7 @@ def _ignored(paths: Sequence[str]) -> tuple[str, ...]:
 
 def _one(trace: str, target: Path, gpu: str | None) -> SummaryFile:
     from suanli.fleet.job import Job, summarise_job  # noqa: PLC0415
-    from suanli.fleet.store import source_of, write_bytes  # noqa: PLC0415
+    from suanli.fleet.store import source_of  # noqa: PLC0415
 
     if not target.parent.is_dir():  # told before the work, not after it
         raise UnreadableFileError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from suanli.errors import Fault, UnreadableFileError
 from suanli.nouns.summary import COLUMNS, WORDS, RankAbout, RankSummary
 from suanli.readers.summaries import KEY, SUFFIX, parquet, read_about
 from suanli.units import MEBI
+from suanli.written import write_bytes
 
 _DIGEST_BYTES = 16
 _ZSTD_LEVEL = 9  # 2 to 5 % smaller than level 3 for the same time; 19 takes seven times as long for 1 to 6 % more
@@ -52,34 +52,6 @@ def _table(summary: RankSummary) -> Any:
 
     metadata = {KEY: msgspec.json.encode(summary.about)}
     return pa.table({name: column(name) for name in COLUMNS}).replace_schema_metadata(metadata)
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name beside its place, then rename it.
-
-    Raises UnreadableFileError where that cannot be done; nothing is left behind then.
-    """
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(name).chmod(0o666 & ~_umask())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as problem:
-        raise UnreadableFileError(
-            Fault(code="cannot_write", message="the file cannot be written", where=str(path),
-                  got=problem.strerror or type(problem).__name__)
-        ) from problem  # fmt: skip
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def digest_of(path: str | os.PathLike[str]) -> str:

@@ -149,10 +149,21 @@ def observations() -> tuple[Observation, ...]:
 
 
 def judge(chosen: PredictionSet, runs: Sequence[Observation] | None = None) -> Judged:
-    """A set's rows predicted by everything fitted to them, and by what was fitted without their fold."""
+    """A set's rows predicted by everything fitted to them, and by what was fitted without their fold.
+
+    All published runs where none are given (kept, being slow).
+    """
+    return _of_published(chosen) if runs is None else _judged(chosen, runs)
+
+
+@cache
+def _of_published(chosen: PredictionSet) -> Judged:
+    return _judged(chosen, observations())
+
+
+def _judged(chosen: PredictionSet, every: Sequence[Observation]) -> Judged:
     import numpy as np  # noqa: PLC0415
 
-    every = observations() if runs is None else runs
     held = [run for run in every if run.stack == chosen.stack and (chosen.judged(run) or chosen.also(run))]
     judged = np.array([chosen.judged(run) for run in held])
     stack = prior_profile(chosen.stack)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names, shown
+from suanli.errors import Fault, InputError, nearest_names, shown
 from suanli.nouns.result import Result
 from suanli.report.chart import Chart, plain
 from suanli.report.csv_files import as_csv
 from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose
 from suanli.report.pages import document_of
 from suanli.report.stack_files import stack_toml
+from suanli.written import write_bytes
 
 LATER = (".html", ".svg", ".png")
 
@@ -103,28 +102,4 @@ def _unknown_suffix(path: Path, kind: str = "") -> InputError:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-            Path(name).chmod(0o666 & ~_umask())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as problem:
-        raise UnreadableFileError(
-            Fault(
-                code="cannot_write",
-                message="the file cannot be written",
-                where=str(path),
-                got=problem.strerror or type(problem).__name__,
-            )
-        ) from problem
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    write_bytes(path, text.encode())

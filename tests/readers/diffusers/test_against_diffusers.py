@@ -63,6 +63,27 @@ def test_every_class_has_cases() -> None:
 
 
 @pytest.mark.parametrize("case", ODD, ids=lambda case: case["name"])
+def test_the_formula_gives_what_was_traced(case: dict[str, Any]) -> None:
+    """Every case against its recorded trace; that the record is what diffusers does, the traces below say."""
+    arch = read_diffusers_config(case["config"] | case["sizes"][0], "case")
+    text = case.get("texts", TEXTS)[0]
+    for phase in ("forward", "train"):
+        workload = Workload(seq=text, batch=BATCH, phase=phase)
+        assert build_ledger(arch, workload, find_convention("full")).model_flops == case[phase], phase
+
+
+def sampled(cases: list[dict[str, Any]]) -> list[Any]:
+    """The first case of every class by default, all under -m."""
+    seen: set[str] = set()
+    found = []
+    for case in cases:
+        kind = case["config"]["_class_name"]
+        found.append(pytest.param(case, id=case["name"], marks=pytest.mark.full if kind in seen else ()))
+        seen.add(kind)
+    return found
+
+
+@pytest.mark.parametrize("case", ODD, ids=lambda case: case["name"])
 def test_small_and_odd(case: dict[str, Any], module_differences: Callable[..., list[str]]) -> None:
     same_parameters(case["config"] | case["sizes"][0], module_differences)
     texts, device, flops = case.get("texts", TEXTS), case.get("device", "meta"), []
@@ -72,7 +93,7 @@ def test_small_and_odd(case: dict[str, Any], module_differences: Callable[..., l
     assert flops[0] == case["forward"]
 
 
-@pytest.mark.parametrize("case", ODD, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", sampled(ODD))
 def test_a_training_step(case: dict[str, Any]) -> None:
     """Backward too: what reads the prompt or the latent needs no gradient of it, and no gradient comes back through
     what the last block leaves unread.
