@@ -21,6 +21,7 @@ _EVENTS = re.compile(rb'"traceEvents"\s*:')
 _CATEGORY = re.compile(rb'"cat"\s*:')
 _JAX = re.compile(rb'"(?:/host:|/device:)|"hlo_op"|"highres-ticks"')
 _GRAPH = re.compile(rb'\A\s*\{\s*"schema"\s*:')
+_NO_EVENTS = re.compile(rb"\A\[\s*(?:\[|[-\d\"])")  # a list, and not of objects
 _XPLANE = re.compile(rb"\A\x0a[\x80-\xff]{0,4}[\x00-\x7f](?:\x08[\x80-\xff]{0,9}[\x00-\x7f])?(?:\x12|\x1a)")
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", GZIP: "gzip", ZIP: "zip"}
 _OTHER = {b"PAR1": "a Parquet file", b"\x89HDF": "an HDF5 file", b"\x7fELF": "a program", b"%PDF": "a PDF"}
@@ -42,6 +43,8 @@ def format_of(source: Source) -> str:
 def _json_format(source: Source, text: bytes) -> str:
     if _ROCPROF.match(text):
         return "rocprofv3"
+    if _NO_EVENTS.match(text):
+        refuse(source.path, "no_trace", "the file is JSON, and its list holds no events", expected=READABLE)
     if b'"workload_graph"' in text[:4096]:
         _graph(source.path, "a chakra graph as JSON")
     if not _EVENTS.search(text) and _GRAPH.match(text) and b'"nodes"' in text:
