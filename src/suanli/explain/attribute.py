@@ -240,7 +240,7 @@ def _moved_by_instructions(trace: Trace, columns: _Columns, ran: Instructions) -
     """Least bytes of what an instruction of a compiled module ran: of a product's its products have them all."""
     kernels = (ran.which >= 0) & ~columns.bytes_known & (columns.work_class <= WorkClass.COMPUTE)
     rows = np.flatnonzero(kernels & ((columns.work_class == WorkClass.MATMUL) | ~ran.multiplies()))
-    sizes = np.array([np.nan if each is None else each for each in ran.sizes], dtype=np.float64)
+    sizes = np.array([np.nan if each is None else each for each in ran.moved], dtype=np.float64)
     rows = rows[~np.isnan(sizes[ran.which[rows]])] if len(rows) else rows
     parts = _shares(ran.which[rows], ran.run[rows], lasted_ns(trace)[rows])
     columns.bytes[rows], columns.bytes_known[rows] = sizes[ran.which[rows]] * parts, True

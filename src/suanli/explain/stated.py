@@ -17,7 +17,7 @@ import numpy.typing as npt
 from suanli.explain.grouping import alike
 from suanli.explain.ops import hlo
 from suanli.explain.ops.call import MOST_FLOPS, STATED, Cost
-from suanli.explain.ops.instruction import instruction_bytes, instruction_flops
+from suanli.explain.ops.instruction import instruction_bytes, instruction_flops, instruction_sizes
 from suanli.nouns.attribution import WorkClass
 from suanli.nouns.trace import OpDetail, Trace
 
@@ -63,7 +63,8 @@ class Instructions:
     def __init__(self, trace: Trace, work_class: Array) -> None:
         keys: dict[Any, int] = {}
         self.costs: list[Cost | None] = []
-        self.sizes: list[int | None] = []
+        self.moved: list[int | None] = []
+        self.products: list[tuple[int, int, int] | None] = []  # m, n, k of what is one product of two matrices
 
         def number(detail: OpDetail) -> int | None:
             said = detail.hlo or {}
@@ -73,7 +74,8 @@ class Instructions:
             if key not in keys:
                 keys[key] = len(keys)
                 self.costs.append(_believed(instruction_flops(said["instruction"])))
-                self.sizes.append(instruction_bytes(said["instruction"]))
+                self.moved.append(instruction_bytes(said["instruction"]))
+                self.products.append(instruction_sizes(said["instruction"]))
             return keys[key]
 
         of_detail: list[int] = []

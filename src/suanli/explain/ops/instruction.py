@@ -54,6 +54,27 @@ def instruction_bytes(instruction: HloInstruction) -> int | None:
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
+def instruction_sizes(instruction: HloInstruction) -> tuple[int, int, int] | None:
+    """(m, n, k) of an instruction that is one product of two matrices, or a fusion around one; None for all else."""
+    held = instruction.inside or (instruction,)
+    if len(held) != 1 or len(held[0].operands) < 2:
+        return None
+    (_, left), (_, right) = held[0].operands[:2]
+    places = held[0].contracted if held[0].opcode == "dot" else _places(held[0])
+    if places is None or len(places) != 1 or (len(left), len(right)) != (2, 2) or not 0 <= places[0] < 2:
+        return None
+    inner = left[places[0]]
+    return None if inner not in right or not inner else (prod(left) // inner, prod(right) // inner, inner)
+
+
+def _places(instruction: HloInstruction) -> tuple[int, ...] | None:
+    """What a library's product sums over, of the left factor; None for other calls."""
+    if instruction.opcode != "custom-call" or not _GEMM.match(instruction.target):
+        return None
+    found = _CONTRACTED.search(instruction.config)
+    return None if found is None else tuple(map(int, re.findall(r"\d+", found[1])))
+
+
 def _kept(instruction: HloInstruction) -> tuple[HloShape, ...]:
     """Results without a library's scratch."""
     if instruction.opcode != "custom-call":
@@ -71,8 +92,8 @@ def _product(instruction: HloInstruction) -> Cost | None:
     if instruction.opcode in ("dot", "scaled-dot"):
         return _dot(instruction, instruction.contracted or ())
     if _GEMM.match(target):
-        places = _CONTRACTED.search(instruction.config)
-        return None if places is None else _dot(instruction, tuple(map(int, re.findall(r"\d+", places[1]))))
+        places = _places(instruction)
+        return None if places is None else _dot(instruction, places)
     if instruction.opcode == "convolution":
         return _convolution(instruction)
     if kind := _CONV.match(target):
