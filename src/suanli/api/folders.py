@@ -219,7 +219,8 @@ def _ignored(paths: Sequence[str]) -> tuple[str, ...]:
     if not paths:
         return ()
     shown_ = ", ".join(Path(each).name for each in paths[:3]) + (" …" if len(paths) > 3 else "")
-    return (f"files in the folders that are not called like traces, left alone: {len(paths)} ({shown_})",)
+    said = "files in the folders that are not called like traces, or hold the run of another once more, left alone"
+    return (f"{said}: {len(paths)} ({shown_})",)
 
 
 def _one(trace: str, target: Path, gpu: str | None) -> SummaryFile:

@@ -93,6 +93,15 @@ def tar(name: bytes) -> bytes:
         ("a", b"", "unknown_format", "got an empty file"),
         ("a", b"hello", "unknown_format", f"expected {READABLE}."),
         ("a.json", b'{"a": 1}', "no_trace", "the file holds no list of traceEvents"),
+        ("a.json", b"[[-1, 1, 512], [2, 3]]", "no_trace", "the file is JSON, and its list holds no events"),
+        ("a.json", b'["a"]', "no_trace", "the file is JSON, and its list holds no events"),
+        ("a.json", "{}".encode("utf-16"), "utf16", "the text is UTF-16 in "),
+        ("a.json", b"\x89PNG\r\n\x1a\n", "unknown_format", "got a picture"),
+        ("a.json", b"<!DOCTYPE html><p>", "unknown_format", "got a page"),
+        ("a.json", bytes(4096), "unknown_format", "got nothing but zeros"),
+        ("a.pftrace", b"\x0a\x05abc", "unknown_format", "Record with rocprofv3 --output-format json."),
+        ("a.csv", b"Kind,Name\n", "unknown_format", "a table of kernels is not read"),
+        ("a.ncu-rep", b"NVR\0", "unknown_format", "Record the step with Nsight Systems."),
     ],
     ids=count(),  # packed bytes hold the time of packing
 )  # fmt: skip
