@@ -72,6 +72,14 @@ def test_kineto_is_read_with_progress(tmp_path: Path) -> None:
     assert told == [(len(CONTENTS["kineto"]),) * 2]
 
 
+def test_the_key_of_rocprofv3_need_not_be_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"version": 1, "rocprofiler-sdk-tool": []}', encoding="utf-8")
+    assert format_of(Source(path)) == "rocprofv3"
+    path.write_text('{"note": "rocprofiler-sdk-tool", "traceEvents": [{"cat": "kernel"}]}', encoding="utf-8")
+    assert format_of(Source(path)) == "kineto"
+
+
 def tar(name: bytes) -> bytes:
     return gzip.compress(name.ljust(257, b"\0") + b"ustar" + bytes(2000))
 

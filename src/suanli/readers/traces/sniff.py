@@ -17,6 +17,7 @@ READABLE = (
 )
 _EXPORT = "Export it with: nsys export --type sqlite --output {sqlite} {name}"
 _ROCPROF = re.compile(rb'\A\s*\{\s*"rocprofiler-sdk-tool"\s*:')
+_ROCPROF_KEY = b'"rocprofiler-sdk-tool"'
 _EVENTS = re.compile(rb'"traceEvents"\s*:')
 _CATEGORY = re.compile(rb'"cat"\s*:')
 _JAX = re.compile(rb'"(?:/host:|/device:)|"hlo_op"|"highres-ticks"')
@@ -54,7 +55,7 @@ def format_of(source: Source) -> str:
 
 
 def _json_format(source: Source, text: bytes) -> str:
-    if _ROCPROF.match(text):
+    if _ROCPROF.match(text) or (_ROCPROF_KEY in text[:4096] and not _EVENTS.search(text)):
         return "rocprofv3"
     if _NO_EVENTS.match(text):
         refuse(source.path, "no_trace", "the file is JSON, and its list holds no events", expected=READABLE)
