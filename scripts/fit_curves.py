@@ -1,8 +1,11 @@
 """Fits the device curves to measured kernel times and writes `src/suanli/catalog/curves/*.toml`.
 
     python scripts/fit_curves.py --kernels DIR [--only h100-80gb-sxm] [--dry]
+    python scripts/fit_curves.py --kernels own.csv
 
 DIR holds gemm, prefill_attention, moe and nccl as Parquet files in the columns of ai-dynamo/aiconfigurator's tables.
+A CSV is what `suanli explain --kernels-csv` writes, of one trace or several with one header: its products and
+collectives are fitted and printed, for devices that have enough; no file is written, as a curve file holds more.
 Needs the extra `calibrate` (numpy, scipy, pyarrow). The same DIR and date give the same files. Each engine's fit is
 printed; what ships is marked `*`: the fastest engine whose held-out error is small enough (7.5 % of products, 12 % of
 attention and twice that under windows), else the most accurate one. Held out are whole shapes, a fifth at a time: all
@@ -13,6 +16,7 @@ a size.
 from __future__ import annotations
 
 import argparse
+import csv
 import datetime
 import sys
 from collections.abc import Callable, Sequence
@@ -468,6 +472,46 @@ def read(folder: Path, name: str) -> dict[str, Any]:
     return {column: table[column].to_numpy() for column in table.column_names}
 
 
+NUMBERS = ("m", "n", "k", "num_gpus", "message_size", "milliseconds", "runs")
+
+
+def read_csv(path: Path) -> dict[str, dict[str, Any]]:
+    """The tables in a CSV of kernels; of what it has none, empty ones. Raises SystemExit for another file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        rows = [row for row in reader if row.get("table") in ("gemm", "nccl")]
+    lacking = [name for name in ("table", "gpu", *NUMBERS) if name not in (reader.fieldnames or ())]
+    if lacking or not rows:
+        raise SystemExit(f"{path}: no kernels of suanli explain --kernels-csv ({', '.join(lacking) or 'no rows'})")
+    held = {table: [row for row in rows if row["table"] == table] for table in ("gemm", "nccl")}
+    try:
+        return {table: {name: _column(name, each) for name in reader.fieldnames or ()} for table, each in held.items()}
+    except ValueError as problem:
+        raise SystemExit(f"{path}: {problem}") from problem
+
+
+def _column(name: str, rows: Sequence[dict[str, str]]) -> Array:
+    if name in NUMBERS:
+        return np.array([float(row[name] or "nan") for row in rows])
+    return np.array([row[name] or "" for row in rows], dtype=object)
+
+
+def fit_own(machine: Machine, tables: dict[str, dict[str, Any]], out: Callable[[str], None]) -> list[Curve]:
+    """Curves of products and collectives of a CSV, each printed; kinds with too few rows give none."""
+    found = [
+        fit_matmul(machine, tables["gemm"], *each) for each in engines_of(tables["gemm"], machine, "gemm_dtype")
+    ]  # fmt: skip
+    if machine.link_bytes_per_s:
+        for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
+            rows = tables["nccl"]["gpu"] == machine.gpu
+            rows &= tables["nccl"]["op_name"] == {"all_to_all": "alltoall"}.get(kind, kind)
+            if len(np.unique(tables["nccl"]["message_size"][rows])) >= 2 * len(COLLECTIVE):
+                found.append(fit_collective(machine, tables["nccl"], kind, {}, False))
+    for curve in filter(None, found):
+        out(line(machine, curve, False))
+    return [curve for curve in found if curve is not None]
+
+
 def engines_of(table: dict[str, Any], machine: Machine, dtype_column: str) -> list[tuple[str, str, str]]:
     """Engine, version and dtype of every set of rows of this machine that has a curve here."""
     rows = table["gpu"] == machine.gpu
@@ -513,16 +557,21 @@ def fit_machine(machine: Machine, tables: dict[str, dict[str, Any]], out: Callab
 def main(arguments: Sequence[str]) -> None:
     """Fit, print the table, write the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernels", type=Path, required=True, help="folder of the Parquet files")
+    parser.add_argument("--kernels", type=Path, required=True, help="folder of the Parquet files, or a CSV")
     parser.add_argument("--only", help="id of one device")
     parser.add_argument("--date", default=datetime.date.today().isoformat(), help="date to write into the files")
     parser.add_argument("--dry", action="store_true", help="print the table, write nothing")
     options = parser.parse_args(arguments)
-    tables = {name: read(options.kernels, name) for name in ("gemm", "prefill_attention", "moe", "nccl")}
+    own = options.kernels.suffix.lower() == ".csv"
+    parts = ("gemm", "prefill_attention", "moe", "nccl")
+    tables = read_csv(options.kernels) if own else {name: read(options.kernels, name) for name in parts}
     head = f"{'fitted':>6} {'held':>6} {'median':>6} {'p90':>6}"
     print(f"{'device':30} {'curve':30} {'engine':18} {'n':>6} {head}   mean absolute error, %")
     for machine in MACHINES:
         if options.only not in (None, machine.device):
+            continue
+        if own:
+            fit_own(machine, tables, partial(print, flush=True))
             continue
         curves = fit_machine(machine, tables, partial(print, flush=True))
         if not options.dry:

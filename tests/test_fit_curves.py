@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from suanli.catalog.curve_files import read_curve_text
+from suanli.report.kernel_tables import COLUMNS
 
 pytest.importorskip("scipy", reason="the fit needs scipy: pip install '.[calibrate]'")
 pytest.importorskip("pyarrow", reason="the fit reads with pyarrow: pip install '.[calibrate]'")
@@ -111,3 +112,39 @@ def test_the_command_writes_what_ships(fitting: ModuleType, shared: Path) -> Non
     for dtype, curve in again.matmul.items():
         assert curve.efficiency == pytest.approx(file.matmul[dtype].efficiency, rel=1e-2)
     assert (set(again.matmul), set(again.attention)) == (set(file.matmul), set(file.attention))
+
+
+def as_csv(path: Path, table: dict[str, Any], calls: list[str] | None = None) -> Path:
+    """Products, and lines of collectives, as `suanli explain --kernels-csv` writes them."""
+    lines = [",".join(COLUMNS)]
+    for gpu, m, n, k, time in zip(*(table[name] for name in ("gpu", "m", "n", "k", "milliseconds")), strict=True):
+        lines.append(f"gemm,{gpu},trace,,bfloat16,{int(m)},{int(n)},{int(k)},,,,,{float(time)!r},3")
+    path.write_text("\n".join([*lines, *(calls or [])]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_kernels_of_traces_are_fitted_too(
+    fitting: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = next(each for each in fitting.MACHINES if each.gpu == "h100_sxm")
+    calls = [
+        f"nccl,h100_sxm,trace,,,,,,all_reduce,int8,8,{size},{(20e-6 + 1.75 * size / 340e9) * 1e3!r},5"
+        for size in (2**20 * (i + 1) for i in range(20))
+    ]
+    path = as_csv(tmp_path / "own.csv", products(fitting, machine), calls)
+    tables = fitting.read_csv(path)
+    first, second = fitting.fit_own(machine, tables, lambda _: None)
+    found = fitting.in_units(first.fitted.names, first.fitted.values)
+    assert found["efficiency"] == pytest.approx(0.8, rel=0.03)
+    assert (second.key, second.fitted.n, second.fitted.fitted < 0.02) == ("all_reduce", 20, True)
+    fitting.main(["--kernels", str(path), "--only", machine.device])
+    printed = capsys.readouterr().out
+    assert "matmul bf16" in printed
+    assert "collectives all_reduce" in printed
+
+
+def test_another_csv_is_refused(fitting: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="no kernels of suanli explain --kernels-csv"):
+        fitting.read_csv(path)

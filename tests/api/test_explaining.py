@@ -103,6 +103,9 @@ def test_compared_and_against(tmp_path: Path) -> None:
     for found in (result.compared, result.against):
         assert sum(row.difference for row in found.rows) == pytest.approx(found.difference_s)
     assert result.notes == ("against: tp1 of layout.json", "compared with step.json, which stands first")
+    again = suanli.explain(EXAMPLE, compare=EXAMPLE)
+    assert again.result.compared.difference_s == 0
+    assert again.notes == ("compared with step.json, the same file, which stands first",)
 
 
 NO_MODEL = "the option is about a model in --{}; got {}. Add --model."

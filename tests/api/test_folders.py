@@ -89,16 +89,20 @@ def test_broken_traces_are_told_and_the_rest_goes_on(job: Path, tmp_path: Path) 
     (folder / "rank1.json.gz").write_bytes(b"nonsense")
     (folder / "rank9.parquet").write_bytes(b"PAR1 nonsense")
     (folder / "notes.txt").write_text("hello")
+    (folder / "rank1.nsys-rep").write_bytes(b"once more")
+    (folder / "rank1.sqlite").write_bytes(b"nonsense")
     result = explain_folder(folder, workers=1)
     assert [row.rank for row in result.ranks] == [0, 2, 3]
     assert [(Path(each.path).name, each.ranks) for each in result.lost] == [
         ("rank1.json.gz", "1"),
+        ("rank1.sqlite", "1"),
         ("rank9.parquet", ""),
     ]
     assert any("rank1.json.gz: " in each for each in result.findings)
-    assert (
-        result.warnings[0].message == "files in the folders that are not called like traces, left alone: 1 (notes.txt)"
-    )
+    assert [each.message for each in result.warnings[:2]] == [
+        "files in the folders that are not called like traces, left alone: 1 (notes.txt)",
+        "files in the folders that hold the run of another once more, left alone: 1 (rank1.nsys-rep)",
+    ]
 
 
 def test_nothing_that_can_be_read(tmp_path: Path) -> None:

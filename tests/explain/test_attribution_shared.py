@@ -34,6 +34,9 @@ SHARES: list[tuple[str, float, tuple[str, ...]]] = [
     ("hta_mi250_rocm62_toy.json.gz", 100, ()),
     ("tl_mi300_xdit_sd35.json.gz", 99, ()),
     ("tl_sglang_prefilldecode.json.gz", 95, ()),
+    ("tl_jax08_gemm.xplane.pb", 100, ()),
+    ("tl_jax08_conv.xplane.pb", 100, ()),
+    ("tl_jax_conv_legacy.xplane.pb", 100, ()),
     ("tl_h100_qwen05b.json.gz", 69, (AT_REST,)),
     ("tl_mi300_resnet_actckpt.json.gz", 69, (AT_REST,)),
     ("hta_diff_control_a100.json.gz", 94, ()),
@@ -142,3 +145,19 @@ def test_nothing_on_h100_or_mi300x_beats_its_peak(shared: Path) -> None:
         seconds = (trace.work.end_ns - trace.work.start_ns) * 1e-9
         known = columns.flops_known & (seconds > 0)
         assert (columns.flops[known] / seconds[known]).max() < peak
+
+
+# sample, FLOPs of all runs: sizes as in the compiled modules, times runs
+XLA_FLOPS = [
+    ("tl_jax08_gemm.xplane.pb", 3 * 2 * (16384 * 1024 * 4096 + 8192 * 4096 * 8192 + 4096**3 + 2048 * 8192 * 2048
+                                         + 1024**3 + 256**3)),
+    ("tl_jax08_conv.xplane.pb", 8 * 5 * 2 * (5120 * 34 * 31 * 53) * (16 * 1 * 2 * 2)),
+    ("tl_jax_conv_legacy.xplane.pb", 5 * 2 * (5120 * 34 * 31 * 53) * (16 * 1 * 2 * 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "flops"), XLA_FLOPS)
+def test_flops_of_xla_on_gpus(shared: Path, name: str, flops: int) -> None:
+    _, attribution = found(shared, name)
+    assert float(attribution.flops.sum()) == pytest.approx(flops, rel=1e-12)
+    assert set(attribution.formulas) <= {"linear_flops", "conv_flops"}

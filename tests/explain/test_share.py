@@ -60,6 +60,7 @@ ADVICE = [
     (reasons.NO_LAUNCHES, s.BOTH),
     (reasons.NO_OPERATORS, s.BOTH),
     (reasons.XLA, s.XLA),
+    (reasons.NO_INSTRUCTION, s.BUFFERS),
     ("operator without a formula: CompiledFunctionBackward", s.COMPILED),
     (attention.LENGTHS, s.LENGTHS),
     (custom.ROUTED, s.LENGTHS),

@@ -37,6 +37,16 @@ def test_folders_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(found) == 5
 
 
+def test_a_run_that_stands_there_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "jax/a.xplane.pb", "jax/a.trace.json.gz", "jax/b.trace.json.gz", "nsys/r.nsys-rep",
+          "nsys/r.sqlite", "nsys/s.nsys-rep", "other/r.nsys-rep")  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    found = find_inputs(["jax", "nsys", "other"])
+    assert found.traces == ("jax/a.xplane.pb", "jax/b.trace.json.gz", "nsys/r.sqlite", "nsys/s.nsys-rep",
+                            "other/r.nsys-rep")  # fmt: skip
+    assert found.ignored == ("jax/a.trace.json.gz", "nsys/r.nsys-rep")
+
+
 def test_summaries_are_left_out_where_traces_are_wanted(tmp_path: Path) -> None:
     touch(tmp_path, "a.json", "a.parquet")
     found = find_inputs([tmp_path], summaries=False)
@@ -49,7 +59,7 @@ def test_every_path_that_is_wrong_is_told(tmp_path: Path) -> None:
         find_inputs([tmp_path / "empty", tmp_path / "none", tmp_path / "none2"])
     assert [fault.sentence().replace(str(tmp_path), "T") for fault in caught.value.faults] == [
         "the folder holds no traces in T/empty; got other files: 1; expected files ending in .json, .json.gz, "
-        ".json.zip, .zip, .sqlite, .xplane.pb, .parquet, .nsys-rep.",
+        ".json.zip, .zip, .sqlite, .xplane.pb, .xplane.pb.gz, .parquet, .nsys-rep.",
         "there is no such file or folder in T/none. Check the path.",
         "there is no such file or folder in T/none2. Check the path.",
     ]

@@ -153,6 +153,12 @@ def test_faults_of_the_header(tmp_path: Path) -> None:
     ]
 
 
+def test_a_table_of_something_else(tmp_path: Path) -> None:
+    found = faults(tmp_path, '"Kind","Queue_Id"', '"KERNEL_DISPATCH",1')
+    assert sum(each.startswith("no column ") for each in found) == 8
+    assert len(faults(tmp_path, "gpus", "8")) == 7
+
+
 def test_a_part_of_a_shape(tmp_path: Path) -> None:
     head = "gpus,gbs,mbs,seq,hidden,layers,recompute,zero,step_s"
     assert faults(tmp_path, head, "8,8,1,2048,64,2,none,0,1") == [

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from suanli.api.calibrating_kernels import calibrate_to_kernels, holds_kernels
 from suanli.api.layouts import DEFAULT_STACK
 from suanli.api.links import read_fabric
 from suanli.api.parts import read_stack
@@ -47,6 +48,9 @@ def calibrate_stack(
                expected="the path of a CSV file, or --shipped STACK")  # fmt: skip
     profile = read_stack(request, stack, DEFAULT_STACK)
     label = _name(request, name)
+    if isinstance(file, str | Path) and profile is not None and holds_kernels(_path(file)):
+        request.check()
+        return calibrate_to_kernels(request, _path(file), profile, {"gpu": gpu, "fabric": fabric}, label)
     found = None if not isinstance(file, str | Path) else request.attempt(lambda: read_step_rows(_path(file)))
     runs = () if found is None or profile is None else observed(request, found, _path(file).name, gpu, fabric,
                                                                 profile.shipped)  # fmt: skip

@@ -22,6 +22,8 @@ def calibrate(
     the stack as it is now, and `suanli.report.files.write_result(result, Path("mystack.toml"))` writes it for the
     `stack` of `layout`.
 
+    `file` may hold kernels instead: the CSV that `suanli explain --kernels-csv` writes, or a trace, whose products and
+    collectives tell `matmul` and `network` beside the device's curves; no interval changes by them.
     With `shipped` (a stack, or "all") instead the profiles that ship are fitted again, to the package's runs and those
     of `rows`. Raises InputError listing every fault with its line and column, and for fewer than three runs.
     """

@@ -16,7 +16,6 @@ from suanli.api.parts import (
     read_convention,
     read_device,
     read_dtype,
-    read_model_of,
     read_workload,
 )
 from suanli.api.request import Request
@@ -39,6 +38,7 @@ from suanli.nouns.trace import Trace
 from suanli.nouns.workload import Workload
 from suanli.readers import gate
 from suanli.readers.layout_answers import PredictedStep, read_layout_answer
+from suanli.readers.model import read_model
 from suanli.readers.traces import read_trace
 
 SUMMARY = ".parquet"  # of one rank, written by summarise
@@ -134,7 +134,8 @@ def _one(
     if asked.other is not None:
         other, _, _ = _explained(_opened(asked.other, None, None), replace(asked, steps=None))
         found = replace(found, compared=compare_traces(other, found))
-        notes.append(f"compared with {Path(asked.other).name}, which stands first")
+        same = ", the same file" if Path(asked.other).samefile(path) else ""
+        notes.append(f"compared with {Path(asked.other).name}{same}, which stands first")
     return Result(
         kind="explain",
         inputs={"trace": path, **{name: _shown(value) for name, value in given.items()}, "assumed": request.assumed},
@@ -156,7 +157,7 @@ def _read(request: Request, path: str, typed: Mapping[str, Any]) -> _Asked:
     model = typed["model"]
     arch = workload = rule = gpus = dtype = None
     if model is not None:
-        arch = read_model_of(request, model)
+        arch = request.attempt(lambda: read_model(model, where="--model"))
         rule = read_convention(request, typed["convention"])
         workload = read_workload(request, arch, {name: typed[name] for name in ("seq", "batch")}, {"phase": "train"})
         gpus = request.whole("gpus", typed["gpus"], low=1)

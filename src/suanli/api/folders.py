@@ -217,10 +217,18 @@ def _nothing(lost: Sequence[LostRank], files: int) -> None:
 
 
 def _ignored(paths: Sequence[str]) -> tuple[str, ...]:
-    if not paths:
-        return ()
-    shown_ = ", ".join(Path(each).name for each in paths[:3]) + (" …" if len(paths) > 3 else "")
-    return (f"files in the folders that are not called like traces, left alone: {len(paths)} ({shown_})",)
+    """What of the folders was not read: files of other names, and runs that stand there twice."""
+    from suanli.fleet.inputs import TRACES  # noqa: PLC0415
+
+    again = [each for each in paths if each.lower().endswith(TRACES)]
+    others = [each for each in paths if each not in set(again)]
+    found = (("files in the folders that are not called like traces, left alone", others),
+             ("files in the folders that hold the run of another once more, left alone", again))  # fmt: skip
+    return tuple(f"{said}: {len(held)} ({_first(held)})" for said, held in found if held)
+
+
+def _first(paths: Sequence[str]) -> str:
+    return ", ".join(Path(each).name for each in paths[:3]) + (" …" if len(paths) > 3 else "")
 
 
 def _one(trace: str, target: Path, gpu: str | None) -> SummaryFile:

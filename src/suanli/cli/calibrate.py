@@ -17,8 +17,9 @@ File = Annotated[
     Path | None,
     typer.Argument(
         help="A CSV of three or more own step times, a run a row: gpus, global_batch, seq, micro_batch, zero, "
-        "recompute, step_s, and model or the columns of its shape.",
-        show_default=False, metavar="[FILE.csv]",
+        "recompute, step_s, and model or the columns of its shape. Or kernels: the CSV of explain --kernels-csv, or a "
+        "trace.",
+        show_default=False, metavar="[FILE]",
     ),
 ]  # fmt: skip
 Stack = Annotated[

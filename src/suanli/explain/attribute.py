@@ -20,9 +20,10 @@ from suanli.explain import recompute, replay
 from suanli.explain.costs import Costs, Names, known_names
 from suanli.explain.grouping import alike
 from suanli.explain.link import Links, climb, first_of, links
-from suanli.explain.ops import dtypes, hlo
-from suanli.explain.ops.call import MOST_FLOPS, STATED, Cost
+from suanli.explain.ops import dtypes
+from suanli.explain.ops.call import Cost
 from suanli.explain.reasons import reasons
+from suanli.explain.stated import Instructions, event_costs
 from suanli.nouns.attribution import Attribution, WorkClass
 from suanli.nouns.trace import Trace, WorkKind
 
@@ -61,10 +62,13 @@ def attribute(trace: Trace, work_class: Array, *, full_pairs: bool = False) -> A
     columns = _empty(trace, work_class, np.where(captured >= 0, trace.work.correlation, -1))
     _products(trace, columns, linked, names, costs)
     _stated(trace, columns)
+    ran = Instructions(trace, columns.work_class)
+    _instructed(trace, columns, ran)
     matched = replay.match(trace, columns.work_class, columns.flops, columns.known, columns.cost, linked)
     columns.flops[matched.rows], columns.known[matched.rows] = matched.flops, True
     columns.cost[matched.rows] = matched.cost
     _moved(trace, columns, linked, names, costs)
+    _moved_by_instructions(trace, columns, ran)
     passes = recompute.passes(trace, linked.parent)
     formulas, formula = _formulas(columns, matched)
     keys, dtype = _dtypes(trace, columns)
@@ -179,31 +183,29 @@ def _shares(owner: Array, run: Array, weights: Array) -> Array:
 
 
 def _stated(trace: Trace, columns: _Columns) -> None:
-    """FLOPs of products without an operator that the profiler counted, or that the text of an XLA instruction tells."""
-    found: dict[int, int] = {}
-    for place, detail in enumerate(trace.details):
-        cost = None
-        if detail.flops is not None and 0 < detail.flops < MOST_FLOPS:
-            cost = Cost(detail.flops, STATED, _hlo_types(detail.hlo))
-        elif detail.hlo is not None:
-            cost = hlo.instruction_cost(str(detail.hlo.get("text", "")))
-        if cost is not None:
-            found[place] = len(columns.costs)
-            columns.costs.append(cost)
-    if not found:
-        return
-    table = np.full(len(trace.details) + 1, -1)
-    table[list(found)] = list(found.values())
-    cost_of = table[trace.work.detail]  # detail -1 takes the last place, which is -1
+    """FLOPs of products without an operator: as the profiler counted, or by the text of an XLA instruction."""
+    costs, cost_of = event_costs(trace)
     rows = (cost_of >= 0) & ~columns.known & (columns.work_class == WorkClass.MATMUL)
-    columns.cost[rows], columns.known[rows] = cost_of[rows], True
-    columns.flops[rows] = [columns.costs[at].flops or 0.0 for at in cost_of[rows]]
+    columns.cost[rows], columns.known[rows] = cost_of[rows] + len(columns.costs), True
+    columns.costs += costs
+    columns.flops[rows] = [columns.costs[at].flops or 0.0 for at in columns.cost[rows]]
 
 
-def _hlo_types(instruction: Any) -> tuple[str, ...]:
-    """Types of the operands that an instruction's text names: after the result's."""
-    text = str(instruction.get("text", "")) if instruction else ""
-    return tuple(re.findall(r"\b([a-z]+\d+[a-z0-9]*)\[", text)[1:3])
+def _instructed(trace: Trace, columns: _Columns, ran: Instructions) -> None:
+    """FLOPs of products by the compiled modules of XLA, each instruction once a run."""
+    free = (ran.which >= 0) & (columns.cost < 0) & ran.multiplies()
+    columns.work_class[free & _named(trace, _PART)] = WorkClass.MATMUL
+    matmul = free & (columns.work_class == WorkClass.MATMUL)
+    without = free & ~np.isin(ran.run, np.unique(ran.run[matmul])) & (columns.work_class == WorkClass.COMPUTE)
+    columns.work_class[without & ~_named(trace, _HELPER)] = WorkClass.MATMUL
+    rows = np.flatnonzero(free & (columns.work_class == WorkClass.MATMUL))
+    costs = [each or Cost() for each in ran.costs]
+    columns.cost[rows] = ran.which[rows] + len(columns.costs)
+    columns.costs += costs
+    flops = np.array([np.nan if each.flops is None else each.flops for each in costs], dtype=np.float64)
+    rows = rows[~np.isnan(flops[ran.which[rows]])] if len(rows) else rows
+    parts = _shares(ran.which[rows], ran.run[rows], lasted_ns(trace)[rows])
+    columns.flops[rows], columns.known[rows] = flops[ran.which[rows]] * parts, True
 
 
 # --- bytes, formulas, dtypes --------------------------------------------------------------------------------------
@@ -232,6 +234,16 @@ def _moved(trace: Trace, columns: _Columns, linked: Links, names: Names, costs: 
     known = (stated >= 0) & np.isfinite(stated) & ~columns.bytes_known
     columns.bytes[known] = stated[known]
     columns.bytes_known |= known
+
+
+def _moved_by_instructions(trace: Trace, columns: _Columns, ran: Instructions) -> None:
+    """Least bytes of what an instruction of a compiled module ran: of a product's its products have them all."""
+    kernels = (ran.which >= 0) & ~columns.bytes_known & (columns.work_class <= WorkClass.COMPUTE)
+    rows = np.flatnonzero(kernels & ((columns.work_class == WorkClass.MATMUL) | ~ran.multiplies()))
+    sizes = np.array([np.nan if each is None else each for each in ran.moved], dtype=np.float64)
+    rows = rows[~np.isnan(sizes[ran.which[rows]])] if len(rows) else rows
+    parts = _shares(ran.which[rows], ran.run[rows], lasted_ns(trace)[rows])
+    columns.bytes[rows], columns.bytes_known[rows] = sizes[ran.which[rows]] * parts, True
 
 
 def _formulas(columns: _Columns, matched: replay.Matched) -> tuple[tuple[str, ...], Array]:

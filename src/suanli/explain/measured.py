@@ -1,8 +1,9 @@
 """Kernels that a trace measured, for fitting curves: products of two matrices, and collectives.
 
-A product is a call of an operator that is one product: its time is that of its MATMUL kernels, the parts and the end of
-a split one included, a fill or copy beside it not. Of equal calls the median counts. A collective is a kernel with its
-size and group in the file; of equal ones the shortest counts, for the time of a kernel holds its waiting for peers.
+A product is a call of an operator, or a run of an instruction of XLA, that is one product: its time is that of its
+MATMUL kernels, the parts and the end of a split one included, a fill or copy beside it not. Of equal calls the median
+counts. A collective is a kernel with its size and group in the file; of equal ones the shortest counts, for the time
+of a kernel holds its waiting for peers.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import numpy as np
 from suanli.explain.communication import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER, call_of
 from suanli.explain.device import facts_of
 from suanli.explain.graphs import replayed
+from suanli.explain.grouping import alike as alike_rows
 from suanli.explain.intervals import Array
 from suanli.explain.ops.call import Call
 from suanli.explain.ops.sizes import product_sizes
+from suanli.explain.stated import Instructions
 from suanli.nouns.attribution import Attribution, WorkClass
 from suanli.nouns.hardware import Device
 from suanli.nouns.trace import OpDetail, Trace
@@ -58,15 +61,18 @@ def _products(
 ) -> tuple[MeasuredProduct, ...]:
     lasted = (trace.work.end_ns - trace.work.start_ns).astype(np.float64)
     matmul = found.work_class == WorkClass.MATMUL
-    left[NOT_KNOWN] += int((matmul & (found.op < 0)).sum())
+    ran = Instructions(trace, found.work_class)
+    by_run = matmul & (found.op < 0) & (ran.which >= 0)
+    left[NOT_KNOWN] += int((matmul & (found.op < 0) & ~by_run).sum())
     again = replayed(trace)  # one operator for many replays: no time of one call can be told
     left[REPLAYED] += int((matmul & again & (found.op >= 0)).sum())
-    rows = np.flatnonzero(matmul & (found.op >= 0) & ~again)
-    calls, first, group = np.unique(found.op[rows], return_index=True, return_inverse=True)
-    times = np.bincount(group, weights=lasted[rows], minlength=len(calls))
+    rows = np.flatnonzero(((matmul & (found.op >= 0)) | by_run) & ~again)
+    first, group = alike_rows(found.op[rows], ran.run[rows])
+    times = np.bincount(group, weights=lasted[rows], minlength=len(first))
     alike: dict[tuple[str, str, tuple[int, ...]], list[float]] = defaultdict(list)
-    for op, row, time in zip(calls.tolist(), rows[first].tolist(), times.tolist(), strict=True):
-        sizes, dtype = product_sizes(_call(trace, op)), int(found.dtype[row])
+    for row, time in zip(rows[first].tolist(), times.tolist(), strict=True):
+        op, dtype = int(found.op[row]), int(found.dtype[row])
+        sizes = product_sizes(_call(trace, op)) if op >= 0 else ran.products[ran.which[row]]
         if sizes is None or dtype < 0:
             left[NOT_PLAIN if sizes is None else NO_DTYPE] += 1
             continue

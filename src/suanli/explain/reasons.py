@@ -24,7 +24,9 @@ BESIDE = "kernel of an operator whose product another operator inside it does"
 NO_OPERATORS = "no operators in the file"
 OUTSIDE = "launched outside any operator"
 XLA = "XLA instruction without FLOPs or shapes in the trace"
+NO_INSTRUCTION = "XLA's trace does not say which instruction ran: launched from a command buffer"
 WITHOUT_FORMULA = "operator without a formula: "
+_BY_INSTRUCTION = ("xplane", "jax-json")
 
 
 def reasons(
@@ -55,6 +57,8 @@ def _without_cost(trace: Trace, row: int, operator: str) -> str:
     detail = trace.work.detail[row]
     if detail >= 0 and trace.details[detail].hlo is not None:
         return XLA
+    if trace.format in _BY_INSTRUCTION and not operator:
+        return NO_INSTRUCTION
     return WITHOUT_FORMULA + operator if operator else ""
 
 

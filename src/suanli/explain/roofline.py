@@ -13,6 +13,7 @@ from suanli.explain.grouping import alike
 from suanli.explain.link import links
 from suanli.explain.roof import roof_of
 from suanli.nouns.attribution import Attribution, WorkClass
+from suanli.nouns.hlo import HloInstruction
 from suanli.nouns.roofline import KernelGroup
 from suanli.nouns.trace import OpDetail, Trace
 from suanli.units import NANO
@@ -34,6 +35,7 @@ def roofline(
         return ()
     op = np.where(found.op >= 0, found.op, links(trace).op)
     beside = [np.where(op >= 0, column[op], -1) if len(host) else op for column in (host.name, host.detail)]
+    beside[1] = np.where(_instructed(trace), work.detail, beside[1])
     keys = [key[chosen] for key in (work.name, *beside, found.dtype, found.work_class)]
     first, group = alike(*keys)
     unique = np.stack([key[first].astype(np.int64) for key in keys], axis=1)
@@ -41,6 +43,13 @@ def roofline(
     groups = [_group(trace, found, device, key, *values) for key, values in zip(unique.tolist(), columns, strict=True)]
     placed = [_placed(each, peaks_flop_per_s or {}, memory_bytes_per_s) for each in groups]
     return tuple(sorted(placed, key=lambda each: -each.seconds))
+
+
+def _instructed(trace: Trace) -> Array:
+    """bool [N]: work whose instruction of XLA is known, which tells more than the call around its launch."""
+    said = [detail.hlo is not None and detail.hlo.get("instruction") is not None for detail in trace.details]
+    rows: Array = np.array([*said, False], dtype=bool)[trace.work.detail]
+    return rows
 
 
 def _sums(trace: Trace, found: Attribution, rows: Array, group: Array, size: int) -> list[tuple[float, ...]]:
@@ -57,12 +66,17 @@ def _group(
     moved: float,
 ) -> KernelGroup:  # fmt: skip
     name, op, detail, dtype, work_class = key
-    shapes: OpDetail | None = trace.details[detail] if detail >= 0 else None
+    said: OpDetail | None = trace.details[detail] if detail >= 0 else None
+    hlo = (said.hlo if said is not None else None) or {}
+    instruction: HloInstruction | None = hlo.get("instruction")
+    named, shapes = (trace.names[op] if op >= 0 else None), (None if said is None else said.dims)
+    if instruction is not None:
+        named, shapes = str(hlo.get("op") or instruction.opcode), tuple(sizes for _, sizes in instruction.operands)
     return KernelGroup(
         device=device,
         name=trace.names[name],
-        op=trace.names[op] if op >= 0 else None,
-        shapes=None if shapes is None else shapes.dims,
+        op=named,
+        shapes=shapes,
         work_class=WorkClass(work_class).name,
         count=int(runs),
         seconds=seconds,

@@ -23,7 +23,10 @@ EAGER = "Profile one step without graph replay (vLLM and SGLang: eager mode; tor
 AT_REST = "Let the device come to rest before the window opens: synchronise before the profiler's first active step."
 BOTH = "Record the host too: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; for nsys, --trace=cuda,nvtx."
 COMPILED = "This trace hides the operators inside compiled code; a current torch records them with their shapes."
-XLA = "XLA on GPUs states no FLOPs: give --model, so that FLOPs come from the model."
+XLA = "Give the .xplane.pb, whose compiled modules have the shapes; or --model, so that FLOPs come from the model."
+BUFFERS = (
+    "Profile without command buffers, which hide instructions: XLA_FLAGS=--xla_gpu_enable_command_buffer= (empty)."
+)
 LENGTHS = "Lengths of packed sequences stand in no trace: give --model and --seq, so that FLOPs come from the model."
 VALUES = (
     "Values of scalar arguments are missing (strides, is_causal): a torch from 2.1 on records them with the shapes."
@@ -33,6 +36,7 @@ _ADVICE: tuple[tuple[str, str], ...] = (
     (NO_SHAPES, SHAPES),
     (reasons.GRAPH, EAGER),
     (reasons.XLA, XLA),
+    (reasons.NO_INSTRUCTION, BUFFERS),
     (reasons.BEFORE, AT_REST),
     (reasons.NO_LAUNCHES, BOTH),
     (reasons.NO_OPERATORS, BOTH),

@@ -13,7 +13,11 @@ from suanli.readers import gate
 from suanli.readers.summaries import is_summary
 
 # Names that profilers give their files; others in a folder (logs, plots) are left alone, and said.
-TRACES = (".json", ".json.gz", ".json.zip", ".zip", ".sqlite", ".xplane.pb", ".parquet", ".nsys-rep")
+TRACES = (
+    ".json", ".json.gz", ".json.zip", ".zip", ".sqlite", ".xplane.pb", ".xplane.pb.gz", ".parquet", ".nsys-rep",
+)  # fmt: skip
+# One run twice: what a profiler wrote, or somebody exported, stands beside the other; the first is read.
+_TWICE = ((".xplane.pb", ".trace.json.gz"), (".xplane.pb", ".trace.json"), (".sqlite", ".nsys-rep"))
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -49,7 +53,7 @@ def find_inputs(paths: Iterable[str | os.PathLike[str]], *, summaries: bool = Tr
         place = Path(path)
         if place.is_dir():
             found = _of_folder(place)
-            named = [each for each in found if each.name.lower().endswith(TRACES)]
+            named = _once([each for each in found if each.name.lower().endswith(TRACES)])
             ignored += [str(each) for each in found if each not in set(named)]
             files += [str(each) for each in named]
             if not named:
@@ -70,6 +74,16 @@ def _of_folder(folder: Path) -> list[Path]:
         each for each in folder.rglob("*")
         if each.is_file() and not any(part.startswith(".") for part in each.relative_to(folder).parts)
     ]  # fmt: skip
+
+
+def _once(files: list[Path]) -> list[Path]:
+    """Without files that hold the run of another once more."""
+    there = {str(each) for each in files}
+    again = {
+        each for each in files for first, second in _TWICE
+        if each.name.endswith(second) and str(each).removesuffix(second) + first in there
+    }  # fmt: skip
+    return [each for each in files if each not in again]
 
 
 def _sorted(files: Iterable[str], ignored: Sequence[str], wanted: bool) -> Inputs:

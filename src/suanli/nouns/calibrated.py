@@ -64,6 +64,38 @@ class Calibrated:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KernelClass:
+    """Measured kernels that are alike, beside the curves of their device."""
+
+    what: str = _field("", "product with its dtype, or a collective")
+    size: str = _field("", "which sizes")
+    rows: int = _field("", "different sizes")
+    runs: int = _field("", "kernels")
+    seconds: float = _field("s", "of all runs, measured")
+    curve_s: float = _field("s", "of all runs, by the curves")
+    ratio: float = _field("", "measured over curve, by time")
+    spread: float = _field("", "of the logarithm among sizes, by time")
+    rate: float | None = _field("", "reached, by time: FLOP/s of products, B/s on the bus of collectives")
+    peak_fraction: float | None = _field("fraction", "of the dense peak; None for collectives")
+    fitted: bool = _field("", "whether a number of the stack is fitted to them")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibratedKernels:
+    """A stack calibrated to kernels that traces measured."""
+
+    name: str = _field("", "of the calibrated stack")
+    base: str = _field("", "stack that it was calibrated from")
+    device: str = _field("", "device and dtype of the kernels")
+    numbers: tuple[NumberFit, ...] = _field("", "of the profile, those that the kernels tell first")
+    classes: tuple[KernelClass, ...] = _field("", "kernels beside the curves, products first")
+    left_out: dict[str, int] = _field("", "why rows are not among them: reason, rows")
+    half_width: float = _field("", "of the 80 % interval of the logarithm of a step time, as before: no step was seen")
+    warnings: tuple[str, ...] = _field("", "what to know of them", ())
+    profile: StackProfile = field(metadata={"doc": "the stack as it is now", "hidden": True})
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShippedNumber:
     """One number of a shipped profile, as it ships and as it is found again."""
 

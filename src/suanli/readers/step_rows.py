@@ -217,8 +217,9 @@ def _run(line: int, cells: Sequence[str], sheet: _Sheet) -> OwnRun | None:
     given = {name: value for name, value in found.items() if value is not None}
     values = {name: given.get(name, each.default) for name, each in RUN.items()}
     shape = _shape(given, values["model"], line, sheet)
-    if len(sheet.faults.faults) > before:
-        return None
+    lacks = any(column.needed and name not in sheet.heads for name, column in COLUMNS.items())
+    if lacks or len(sheet.faults.faults) > before:
+        return None  # a column that is not there was told of the header
     degrees = {name: values.pop(name) for name in DEGREES}
     degrees["dp"] = _replicas(values["gpus"], degrees, line, sheet)
     if len(sheet.faults.faults) > before:

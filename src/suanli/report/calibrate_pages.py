@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from math import exp
 
-from suanli.nouns.calibrated import Calibrated, NumberFit, RunFit, ShippedFit, ShippedFits, ShippedNumber
+from suanli.nouns.calibrated import (
+    Calibrated,
+    CalibratedKernels,
+    KernelClass,
+    NumberFit,
+    RunFit,
+    ShippedFit,
+    ShippedFits,
+    ShippedNumber,
+)
 from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN, closing, exact
 from suanli.report.document import Document, Facts, Lines, Table
-from suanli.units import format_bytes, format_percent, format_seconds
+from suanli.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 SECONDS = "s"
 
 
 def calibrate_document(result: Result) -> Document:
     """The page of whichever was asked for."""
-    found: Calibrated | ShippedFits = result.result
+    found: Calibrated | CalibratedKernels | ShippedFits = result.result
+    if isinstance(found, CalibratedKernels):
+        return _kernels(result, found)
     return _own(result, found) if isinstance(found, Calibrated) else _shipped(result, found)
 
 
@@ -89,9 +100,45 @@ def _spread(width: float) -> str:
     return f"{(exp(width) - 1) * 100:.1f} %"
 
 
-def _untold(found: Calibrated) -> tuple[str, ...]:
+def _untold(found: Calibrated | CalibratedKernels) -> tuple[str, ...]:
     names = [row.name for row in found.numbers if not row.told]
     return (", ".join(names) + f": near {found.base}'s, as believed",) if names else ()
+
+
+# --- kernels ------------------------------------------------------------------------------------------------------
+
+
+def _kernels(result: Result, found: CalibratedKernels) -> Document:
+    told = ", ".join(f"{row.name} {row.before:.4g} → {row.after:.4g}" for row in found.numbers if row.told)
+    runs = sum(row.runs for row in found.classes)
+    left = tuple(f"{why}: {count:,}" for why, count in found.left_out.items())
+    return Document(
+        f"{found.name}: {found.base} calibrated to {exact(runs)} kernels on {found.device}; {told}",
+        (
+            Table("Kernels beside the device's curves", ("kernel", "sizes", "rows", "runs", "measured", "curve",
+                                                        "ratio", "±", "reached", "of peak", "fitted"),
+                  tuple(_class(row) for row in found.classes),
+                  (False, False, True, True, True, True, True, True, True, True, False)),
+            Table("Numbers that the kernels tell", ("number", "believed", "±", "fitted", "±", "changed", "what it is"),
+                  tuple(_number(row) for row in found.numbers if row.told), (False, *[True] * 5, False)),
+            Lines("Numbers that no kernel tells", _untold(found)),
+            Facts("Predictions of steps", (("80 % interval", interval(found.half_width), "as before: no step seen"),)),
+            Lines("Left out", left),
+            Lines("Warnings", found.warnings),
+            *closing(result),
+        ),
+    )  # fmt: skip
+
+
+def _class(row: KernelClass) -> tuple[str, ...]:
+    rate = NOT_GIVEN
+    if row.rate is not None:
+        rate = format_flop_per_s(row.rate) if row.what.startswith("product") else f"{format_bytes_per_s(row.rate)} bus"
+    part = NOT_GIVEN if row.peak_fraction is None else format_percent(row.peak_fraction, 1)
+    return (
+        row.what, row.size, exact(row.rows), exact(row.runs), format_seconds(row.seconds), format_seconds(row.curve_s),
+        f"{row.ratio:.3f}", _spread(row.spread), rate, part, "yes" if row.fitted else "no",
+    )  # fmt: skip
 
 
 # --- what ships ---------------------------------------------------------------------------------------------------

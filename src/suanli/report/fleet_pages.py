@@ -50,7 +50,8 @@ def fleet_document(result: Result) -> Document:
     found: FleetReport = result.result
     ranks = len({row.rank for row in found.ranks})
     return Document(
-        f"{ranks} {'rank' if ranks == 1 else 'ranks'}, {len(found.ranks)} devices: {_headline(found)}",
+        f"{ranks} {'rank' if ranks == 1 else 'ranks'}, {len(found.ranks)} "
+        f"{'device' if len(found.ranks) == 1 else 'devices'}: {_headline(found)}",
         (
             Lines("Findings", found.findings),
             _account(found),

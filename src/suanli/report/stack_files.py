@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from suanli.nouns.calibrated import Calibrated, Origin
+from suanli.nouns.calibrated import Calibrated, CalibratedKernels, Origin
 from suanli.nouns.profile import StackProfile
 from suanli.nouns.result import Result
 
@@ -20,7 +20,7 @@ SHIPPED = "# Written by `suanli calibrate --shipped all`: fit again instead of e
 def stack_toml(result: Result) -> str:
     """The TOML of a result of `calibrate`: the calibrated stack, or the shipped profiles fitted again."""
     origin: Origin = result.asked["origin"]
-    if isinstance(result.result, Calibrated):
+    if isinstance(result.result, Calibrated | CalibratedKernels):
         return own_stack(result.result.profile, origin)
     return shipped_profiles([each.profile for each in result.result.stacks], origin)
 

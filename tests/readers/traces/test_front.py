@@ -72,6 +72,14 @@ def test_kineto_is_read_with_progress(tmp_path: Path) -> None:
     assert told == [(len(CONTENTS["kineto"]),) * 2]
 
 
+def test_the_key_of_rocprofv3_need_not_be_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"version": 1, "rocprofiler-sdk-tool": []}', encoding="utf-8")
+    assert format_of(Source(path)) == "rocprofv3"
+    path.write_text('{"note": "rocprofiler-sdk-tool", "traceEvents": [{"cat": "kernel"}]}', encoding="utf-8")
+    assert format_of(Source(path)) == "kineto"
+
+
 def tar(name: bytes) -> bytes:
     return gzip.compress(name.ljust(257, b"\0") + b"ustar" + bytes(2000))
 
@@ -93,6 +101,15 @@ def tar(name: bytes) -> bytes:
         ("a", b"", "unknown_format", "got an empty file"),
         ("a", b"hello", "unknown_format", f"expected {READABLE}."),
         ("a.json", b'{"a": 1}', "no_trace", "the file holds no list of traceEvents"),
+        ("a.json", b"[[-1, 1, 512], [2, 3]]", "no_trace", "the file is JSON, and its list holds no events"),
+        ("a.json", b'["a"]', "no_trace", "the file is JSON, and its list holds no events"),
+        ("a.json", "{}".encode("utf-16"), "utf16", "the text is UTF-16 in "),
+        ("a.json", b"\x89PNG\r\n\x1a\n", "unknown_format", "got a picture"),
+        ("a.json", b"<!DOCTYPE html><p>", "unknown_format", "got a page"),
+        ("a.json", bytes(4096), "unknown_format", "got nothing but zeros"),
+        ("a.pftrace", b"\x0a\x05abc", "unknown_format", "Record with rocprofv3 --output-format json."),
+        ("a.csv", b"Kind,Name\n", "unknown_format", "a table of kernels is not read"),
+        ("a.ncu-rep", b"NVR\0", "unknown_format", "Record the step with Nsight Systems."),
     ],
     ids=count(),  # packed bytes hold the time of packing
 )  # fmt: skip

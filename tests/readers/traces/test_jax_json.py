@@ -145,3 +145,30 @@ def test_broken_text_is_an_error_or_a_sound_trace(data: st.DataObject) -> None:
         return
     assert (trace.work.end_ns >= trace.work.start_ns).all()
     assert len(trace.work) + len(trace.host) <= 8
+
+
+def test_a_file_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    whole = json.dumps({"displayTimeUnit": "ns", "traceEvents": EVENTS})
+    path = tmp_path / "a.trace.json"
+    path.write_text(whole[: whole.index('"copy-done.1"')], encoding="utf-8")
+    trace = read_jax_json(path)
+    assert [trace.names[place] for place in trace.work.name] == ["gemm", "fusion.3"]
+    assert trace.work.end_ns.tolist()[0] - trace.work.start_ns.tolist()[0] == 1378  # 1.378 µs, no float between
+    assert {fault.code: fault.count for fault in trace.faults} == {"broken-json": 1, "truncated": 1}
+
+
+def test_a_broken_event_costs_itself_alone(tmp_path: Path) -> None:
+    whole = json.dumps({"displayTimeUnit": "ns", "traceEvents": EVENTS}).replace('"fusion.3"', '"fus"ion.3"', 1)
+    path = tmp_path / "a.trace.json"
+    path.write_text("\ufeff" + whole, encoding="utf-8")
+    trace = read_jax_json(path)
+    assert [trace.names[place] for place in trace.work.name] == ["gemm", "copy-done.1"]
+    (fault,) = trace.faults
+    assert (fault.code, fault.count) == ("broken-json", 1)
+    assert fault.message.startswith("1 pieces of broken JSON (")
+
+
+def test_a_mark_of_utf_8_is_no_matter(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"traceEvents": EVENTS}).encode())
+    assert (len(read_jax_json(path).work), read_jax_json(path).faults) == (3, ())

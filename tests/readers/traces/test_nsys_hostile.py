@@ -43,6 +43,17 @@ def test_a_view_over_metadata_is_not_asked(tmp_path: Path) -> None:
     assert "the SQLite database is no export of Nsight Systems" in refused(path)
 
 
+def test_a_database_of_rocprofv3_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE rocpd_kernel_dispatch_0a1b (id, start, end)")
+    connection.close()
+    assert refused(path) == (
+        f"the SQLite database is one of rocprofv3 (rocpd), which is not read in {path}; expected its JSON. "
+        "Record with rocprofv3 --output-format json."
+    )
+
+
 def test_generated_columns_are_not_computed(tmp_path: Path) -> None:
     sql = f'CREATE TABLE "{KERNEL}" (start, "end" AS (zeroblob(1000000000)), deviceId, demangledName);'
     path = made(tmp_path / "a.sqlite", {}, sql + f'INSERT INTO "{KERNEL}" VALUES (1, 0, 1);')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
 import zipfile
 from pathlib import Path
@@ -134,7 +135,9 @@ def test_progress_counts_bytes_of_the_file(tmp_path: Path) -> None:
 
 
 def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFileError, match=r"the trace cannot be read in .*; got No such file"):
+    with pytest.raises(
+        UnreadableFileError, match=r"the trace cannot be read in .*; got No such file or directory\. Check the path\."
+    ):
         Source(tmp_path / "absent")
     with pytest.raises(UnreadableFileError, match=r"a trace is a file in .*; got a folder"):
         Source(tmp_path)
@@ -145,3 +148,11 @@ def test_no_file(tmp_path: Path) -> None:
 def test_head(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(gzip.compress(TEXT))
     assert Source(tmp_path / "x").head(300) == TEXT[:300]
+
+
+def test_what_cannot_be_read_twice_is_said(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, got in ((tmp_path / "pipe", "a stream"), ("-", "No such file or directory")):
+        with pytest.raises(UnreadableFileError) as problem:
+            Source(path)
+        assert str(problem.value).endswith(f"; got {got}. It is read more than once: write it to a file first.")

@@ -116,9 +116,10 @@ def test_two_formats_of_one_run_are_one(shared: Path) -> None:
     assert (len(xplane.work), xplane.faults[0].code, as_json.faults[0].code) == (0, "no-device-work", "no-device-work")
 
 
-def test_the_mangled_copy_is_refused(shared: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])  # of an editor: which bytes it takes to be no text
+def test_the_mangled_copy_is_refused(shared: Path, tmp_path: Path, encoding: str) -> None:
     content = sample(shared, "xprof_tpu_inference_2").read_bytes()
     path = tmp_path / "mangled.xplane.pb"
-    path.write_bytes(content.decode("ascii", "replace").encode())
+    path.write_bytes(content.decode(encoding, "replace").encode())
     with pytest.raises(UnreadableFileError, match="the file was saved as text"):
         read_xplane(path)

@@ -96,7 +96,7 @@ def fused(call: Call) -> Cost:
     if kind not in (0, 1, 2):
         return unknown(NO_MASK_FLAG)
     operands = (call.type(places.query), call.type(places.query + 1))
-    return _cost(*_sizes(query, key, value, places.time_first), kind, places.backward, operands)
+    return kernel_cost(*_sizes(query, key, value, places.time_first), kind, places.backward, operands)
 
 
 def packed(_: Call) -> Cost:
@@ -128,7 +128,7 @@ def _sizes(query: Shape, key: Shape, value: Shape, time_first: bool) -> tuple[in
     return prod(query[:-3]), query[heads], query[time], key[time], query[-1], value[-1]
 
 
-def _cost(
+def kernel_cost(
     batch: int, heads: int, queries: int, keys: int, qk_dim: int, v_dim: int, kind: int, backward: bool,
     operands: tuple[str, ...],
 ) -> Cost:  # fmt: skip

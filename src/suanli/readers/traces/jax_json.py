@@ -21,6 +21,7 @@ from suanli.nouns.trace import OpDetail, Trace, TraceDevice
 from suanli.readers.traces import xla_lines
 from suanli.readers.traces.columns import sorted_tables
 from suanli.readers.traces.gathered import LARGEST, Array, Faults, Names, Once, devices_seen, joined
+from suanli.readers.traces.json_salvage import salvage_events
 from suanli.readers.traces.opened import read_unpacked, refuse
 from suanli.units import KILO
 
@@ -58,12 +59,30 @@ def read_jax_json(path: str | os.PathLike[str], raw: bytes | None = None) -> Tra
     Raises UnreadableFileError for a file that is absent, no JSON, or not of this form.
     """
     content, given = read_unpacked(Path(path)) if raw is None else (raw, ())
+    faults = Faults(given)
     try:
-        document = msgspec.json.decode(content, type=Document)
+        events = msgspec.json.decode(content, type=Document).traceEvents
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        events = _salvaged(path, content, problem, faults)
+    return _Reading(str(path), len(content), events, faults).trace()
+
+
+def _salvaged(path: str | os.PathLike[str], content: bytes, problem: Exception, faults: Faults) -> list[Event]:
+    """The events that can be read of JSON that breaks. Raises UnreadableFileError where there are none."""
+    found, events, odd = salvage_events(content), list[Event](), 0
+    for each in found.events if found is not None else ():
+        try:
+            events.append(msgspec.convert(each, Event, strict=False))
+        except (msgspec.ValidationError, RecursionError):
+            odd += 1
+    if found is None or not any(event.ph for event in events):
         hint = "Give the .xplane.pb beside it, which can be read as far as it goes."
         refuse(path, "bad_jax_json", "the file is no trace.json of JAX", got=str(problem)[:200], hint=hint)
-    return _Reading(str(path), len(content), document.traceEvents, Faults(given)).trace()
+    lost = f"{{count}} pieces of broken JSON ({found.lost_bytes:,} bytes) could not be read"
+    faults.add("broken-json", found.lost_pieces, lost)
+    faults.add("bad-event", odd, "{count} events that are not as JAX writes them are left out")
+    faults.add("truncated", int(found.cut), "the file ends within its list of events: it was cut, or never finished")
+    return events
 
 
 class _Reading:

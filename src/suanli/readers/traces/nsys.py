@@ -62,6 +62,9 @@ def read_nsys(path: str | os.PathLike[str]) -> Trace:
 
 
 def _check(tables: Tables) -> None:
+    if any(name.startswith("rocpd_") for name in tables.names):
+        refuse(tables.path, "rocpd", "the SQLite database is one of rocprofv3 (rocpd), which is not read",
+               expected="its JSON", hint="Record with rocprofv3 --output-format json.")  # fmt: skip
     if META not in tables and not any(table in tables for table in _EVENTS):
         refuse(
             tables.path,

@@ -36,6 +36,11 @@ class Tables:
     def __contains__(self, table: str) -> bool:
         return table in self._columns
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the tables and views."""
+        return tuple(self._columns)
+
     def has(self, table: str, column: str) -> bool:
         """Whether a real table has the column."""
         return column in self._columns.get(table, ())

@@ -14,20 +14,23 @@ from suanli.units import GIBI, MEBI
 
 MAX_BYTES = 16 * GIBI  # of a trace, unpacked: far beyond what a profiler writes for one rank
 GZIP = b"\x1f\x8b"
+_MARK = b"\xef\xbb\xbf"  # that a text is UTF-8, put there by editors
 _PIECE, _LARGEST_PIECE = MEBI, 64 * MEBI
 
 
 def read_unpacked(path: Path) -> tuple[bytes, tuple[TraceFault, ...]]:
-    """The content of a regular file; of gzip what it packs, and a fault where its end is missing or broken.
+    """The content of a regular file; of gzip what it packs, and a fault where its end is missing or broken. A mark of
+    UTF-8 at its beginning is taken off.
 
     Raises UnreadableFileError for a file that is absent, a folder or device, empty, or larger than MAX_BYTES.
     """
     content = _content(path)
     if not content.startswith(GZIP):
-        return content, ()
+        return content.removeprefix(_MARK), ()
     unpacked, whole = _unpacked(path, content)
     if not unpacked:
         refuse(path, "broken_gzip", "the gzip file holds nothing that can be read", hint="Copy it again.")
+    unpacked = unpacked.removeprefix(_MARK)
     if whole:
         return unpacked, ()
     message = f"the gzip file is cut off or broken: {len(unpacked):,} bytes of it could be unpacked"

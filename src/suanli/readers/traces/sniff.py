@@ -17,13 +17,28 @@ READABLE = (
 )
 _EXPORT = "Export it with: nsys export --type sqlite --output {sqlite} {name}"
 _ROCPROF = re.compile(rb'\A\s*\{\s*"rocprofiler-sdk-tool"\s*:')
+_ROCPROF_KEY = b'"rocprofiler-sdk-tool"'
 _EVENTS = re.compile(rb'"traceEvents"\s*:')
 _CATEGORY = re.compile(rb'"cat"\s*:')
 _JAX = re.compile(rb'"(?:/host:|/device:)|"hlo_op"|"highres-ticks"')
 _GRAPH = re.compile(rb'\A\s*\{\s*"schema"\s*:')
+_NO_EVENTS = re.compile(rb"\A\[\s*(?:\[|[-\d\"])")  # a list, and not of objects
 _XPLANE = re.compile(rb"\A\x0a[\x80-\xff]{0,4}[\x00-\x7f](?:\x08[\x80-\xff]{0,9}[\x00-\x7f])?(?:\x12|\x1a)")
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", GZIP: "gzip", ZIP: "zip"}
-_OTHER = {b"PAR1": "a Parquet file", b"\x89HDF": "an HDF5 file", b"\x7fELF": "a program", b"%PDF": "a PDF"}
+_OTHER = {
+    b"PAR1": "a Parquet file", b"\x89HDF": "an HDF5 file", b"\x7fELF": "a program", b"%PDF": "a PDF",
+    b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture", b"<!doctype html": "a page", b"<html": "a page",
+}  # fmt: skip
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_ROCPROF_HINT = "Record with rocprofv3 --output-format json."
+# ends of names of what profilers write beside what is read: what it is, and how to get what is
+_NAMED = {
+    ".pftrace": ("a Perfetto trace is not read", _ROCPROF_HINT),
+    ".csv": ("a table of kernels is not read", "Give the trace itself; of rocprofv3, --output-format json."),
+    ".ncu-rep": ("a report of Nsight Compute replays single kernels", "Record the step with Nsight Systems."),
+    ".pt": ("a file of weights has no times", None),
+    ".safetensors": ("a file of weights has no times", None),
+}
 
 
 def format_of(source: Source) -> str:
@@ -40,8 +55,10 @@ def format_of(source: Source) -> str:
 
 
 def _json_format(source: Source, text: bytes) -> str:
-    if _ROCPROF.match(text):
+    if _ROCPROF.match(text) or (_ROCPROF_KEY in text[:4096] and not _EVENTS.search(text)):
         return "rocprofv3"
+    if _NO_EVENTS.match(text):
+        refuse(source.path, "no_trace", "the file is JSON, and its list holds no events", expected=READABLE)
     if b'"workload_graph"' in text[:4096]:
         _graph(source.path, "a chakra graph as JSON")
     if not _EVENTS.search(text) and _GRAPH.match(text) and b'"nodes"' in text:
@@ -78,7 +95,13 @@ def _not_read(path: str, head: bytes) -> NoReturn:
         twice = packed in ("gzip", "zip")
         hint = "It is packed twice: unpack it once." if twice else f"Unpack the {packed} by hand."
         refuse(path, "packed", f"the content is packed with {packed}", expected=READABLE, hint=hint)
-    what = next((kind for magic, kind in _OTHER.items() if head.startswith(magic)), "no format that is known")
+    if head.startswith(_UTF16):
+        refuse(path, "utf16", "the text is UTF-16", expected="UTF-8", hint="Save it as UTF-8, or copy it as binary.")
+    for end, (message, hint) in _NAMED.items():
+        if head and name.lower().endswith(end):
+            refuse(path, "unknown_format", message, expected=READABLE, hint=hint)
+    what = next((kind for magic, kind in _OTHER.items() if head.lower().startswith(magic.lower())), None)
+    what = what or ("nothing but zeros" if head and not head.strip(b"\0") else "no format that is known")
     refuse(path, "unknown_format", "the file is no trace", got=what if head else "an empty file", expected=READABLE)
 
 

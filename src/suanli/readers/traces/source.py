@@ -19,6 +19,7 @@ Progress = Callable[[int, int], None]  # bytes of the file read so far, bytes it
 BLOCK_BYTES = MEBI  # records of that much text fit the caches
 READ_BYTES = 256 * KIBI  # of a packed file at a time: what it unpacks to is given on by blocks
 BOMB_RATIO, BOMB_BYTES = 400, GIBI  # traces pack 10 to 60 times
+_STREAM = "It is read more than once: write it to a file first."
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 
 
@@ -44,7 +45,9 @@ class Source:
         except (OSError, ValueError) as problem:
             self._unreadable(problem)
         if not stat.S_ISREG(status.st_mode):
-            refuse(path, "no_file", "a trace is a file", got="a folder" if stat.S_ISDIR(status.st_mode) else "no file")
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a stream"
+            refuse(path, "no_file", "a trace is a file", got=kind,
+                   hint=None if kind == "a folder" else _STREAM)  # fmt: skip
         self.size = status.st_size
 
     def blocks(self) -> Iterator[bytes]:
@@ -148,7 +151,8 @@ class Source:
 
     def _unreadable(self, problem: Exception) -> NoReturn:
         said = getattr(problem, "strerror", None) or str(problem)
-        refuse(self.path, "unreadable", "the trace cannot be read", got=said)
+        hint = _STREAM if self.path == "-" else "Check the path." if isinstance(problem, FileNotFoundError) else None
+        refuse(self.path, "unreadable", "the trace cannot be read", got=said, hint=hint)
 
 
 def _inflater() -> Any:

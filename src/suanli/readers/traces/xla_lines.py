@@ -79,6 +79,7 @@ def copied_bytes(said: Mapping[str, Any]) -> int:
 def detail_of(said: Mapping[str, Any], text: str | None = None) -> OpDetail | None:
     """What statistics say of a kernel or op; None where they say nothing. `text` is the HLO instruction."""
     hlo = {key: said[name] for name, key in HLO.items() if said.get(name)}
+    hlo |= {key: said[key] for key in ("program", "instruction") if said.get(key) is not None}
     text = text or said.get("long_name")
     if text:
         hlo["text"] = text

@@ -19,6 +19,7 @@ from suanli.nouns.trace import HostKind, OpDetail, Trace, TraceDevice
 from suanli.readers.traces import xla_lines
 from suanli.readers.traces.columns import sorted_tables
 from suanli.readers.traces.gathered import Array, Faults, Names, Once, devices_seen, distinct, joined
+from suanli.readers.traces.hlo_proto import HloModules
 from suanli.readers.traces.opened import read_unpacked, refuse
 from suanli.readers.traces.wire import Data
 from suanli.readers.traces.xplane_events import events_of
@@ -51,14 +52,23 @@ def read_xplane(path: str | os.PathLike[str]) -> Trace:
 
 def _refuse_mangled(path: str | os.PathLike[str], raw: bytes) -> None:
     replaced = raw.count(_REPLACED)
-    if replaced and int(np.count_nonzero(np.frombuffer(raw, dtype=np.uint8) > 127)) == len(_REPLACED) * replaced:
+    if replaced and _is_text(raw):
         refuse(
             path,
             "mangled",
-            "the file was saved as text: every byte that is not ASCII has become U+FFFD",
+            "the file was saved as text: bytes that are no text have become U+FFFD",
             got=f"{replaced:,} times EF BF BD",
             hint="Copy the original again as binary; what was replaced is lost.",
         )
+
+
+def _is_text(raw: bytes) -> bool:
+    """Whether all of it is UTF-8: numbers of events, as bytes, never are."""
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Reading:
@@ -67,6 +77,7 @@ class _Reading:
     def __init__(self, path: str, data: Data, found: list[Plane], faults: Faults) -> None:
         self.path, self.data, self.planes, self.faults = path, data, found, faults
         self.names, self.texts, self.copies, self.details = Names(), Names(), Names(), Once[OpDetail]()
+        self.modules = HloModules(next((plane for plane in found if plane.name == METADATA), None))
         self.devices: list[TraceDevice] = []
         self.threads: list[tuple[str, str]] = []
 
@@ -175,9 +186,13 @@ class _Reading:
         chosen: list[tuple[Line, int]] = [(line, stream) for line, stream in streams if stream is not None]
         events = events_of(self.data, plane, [line for line, _ in chosen], self.faults)
         texts = [events.stats.texts(name, self.texts) for name in xla_lines.DETAILS]
-        first, number = distinct([events.kind, *texts])
+        program = events.stats.numbers("program_id")
+        if of[0] != "GPU":  # a TPU's profiler states what a module would tell
+            program[:] = -1
+        first, number = distinct([events.kind, program, *texts])
         made = [
-            self._piece(plane, int(events.kind[row]), [int(column[row]) for column in texts]) for row in first.tolist()
+            self._piece(plane, int(events.kind[row]), int(program[row]), [int(column[row]) for column in texts])
+            for row in first.tolist()
         ]
         table = np.array(made, dtype=np.int64).reshape(-1, 5)[number]
         columns = {name: table[:, at] for at, name in enumerate(("name", "kind", "bytes", "copy", "detail"))}
@@ -190,13 +205,14 @@ class _Reading:
             "correlation": events.stats.numbers("correlation_id"),
         }
 
-    def _piece(self, plane: Plane, kind: int, texts: Sequence[int]) -> tuple[int, int, int, int, int]:
+    def _piece(self, plane: Plane, kind: int, program: int, texts: Sequence[int]) -> tuple[int, int, int, int, int]:
         """Name, kind, bytes, direction and detail of an event of a device."""
         event = self._event(plane, kind)
         said = plane.named(event.stats)
         said |= {key: self.texts.items[at] for key, at in zip(xla_lines.DETAILS, texts, strict=True) if at >= 0}
         name = xla_lines.short_name(event.name, event.display)
         label = xla_lines.copy_label(name)
+        said |= self._instruction(program, said)
         detail = xla_lines.detail_of(said, event.name if event.name != name else None)
         return (
             self.names.of(name),
@@ -205,6 +221,12 @@ class _Reading:
             -1 if label is None else self.copies.of(label),
             self._kept(detail),
         )
+
+    def _instruction(self, program: int, said: dict[str, Any]) -> dict[str, Any]:
+        """What the file's own modules say that a GPU's kernel ran."""
+        op, module = (str(said.get(name) or "") for name in ("hlo_op", "hlo_module"))
+        found = self.modules.instruction(program, module, op) if self.modules and op else None
+        return {} if found is None else {"program": program, "instruction": found}
 
 
 def _is_host(plane: Plane) -> bool:
