@@ -329,7 +329,13 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
      "given."),
     ({"disaggregate": "4:6", "tp": 4, "gpus": None}, "GPUs do not make whole replicas in --disaggregate; got 6 for "
      "replicas of 4; expected a multiple of 4."),
-    ({"link": "50GB/s"}, "a link is between two pools in --link; got '50GB/s'. Add --disaggregate P:D."),
+    ({"link": "2PB/s"},
+     "link is not possible in --link; got '2PB/s'; expected above 0, like 50GB/s, and at most 1 PB/s."),
+    ({"gpu": "m2", "dtype": "awq-4bit-128", "model": "llama-3.2-1b"},
+     "the links between m2 are not known in --gpu; got 8 of them in a replica; expected one GPU a replica, or --link "
+     "RATE, like 50GB/s."),
+    ({"gpu": "ascend-910b", "gpus": 1, "model": "llama-3.2-1b"},
+     "the catalogue does not know the memory rate of ascend-910b in --gpu. Choose another GPU."),
     ({"stages": "pre=5:4"}, "a number without its unit in --stages; got '5'; expected a number like 54d."),
     ({"stages": "pre=5ms"}, "a stage cannot be read in --stages; got 'pre=5ms'; expected NAME=TIME:WORKERS with "
      "commas, like pre=5ms:4,post=2ms:4."),
@@ -417,3 +423,21 @@ def test_a_rate_and_its_users_say_the_same(rate: float) -> None:
     found = seventy(rate=rate)
     inside = rate * 1024 * found.tpot_s
     assert inside == pytest.approx(found.load.concurrency, rel=1e-3)
+
+
+# --- models with an encoder or a tower ----------------------------------------------------------------------------
+
+
+def test_an_encoder_takes_the_prompt() -> None:
+    """T5-3B reads 512 tokens in its encoder; the decoder begins with one of its own."""
+    found = suanli.infer("t5-3b", gpu="h100-sxm", isl=512, osl=64)
+    kinds = {line.kind: line for line in found.kv_cache.lines}
+    assert kinds["cross"].bytes_constant == 512 * 24 * 2 * 32 * 128 * 2
+    assert found.kv_cache.tokens == 65
+    assert suanli.infer("t5-3b", gpu="h100-sxm", isl=1024, osl=64).ttft_s > found.ttft_s
+
+
+def test_lengths_not_given_fit_the_model() -> None:
+    found = suanli.infer("whisper-tiny", gpu="h100-sxm")
+    assert found.inputs["assumed"]["isl"] == found.inputs["assumed"]["osl"] == 224
+    assert not any("positions are more" in note for note in found.notes)

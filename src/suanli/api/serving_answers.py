@@ -21,6 +21,7 @@ from suanli.nouns.serving import ServingLayout
 from suanli.nouns.serving_profile import ServingPreset
 from suanli.nouns.serving_ways import Calibration, Neighbour
 from suanli.plan.serving.answer import Service, answer
+from suanli.plan.serving.links import device_notes
 from suanli.plan.serving.neighbours import Asked, nearest
 from suanli.plan.serving.own_points import calibrate as drawn_to
 from suanli.plan.serving.search import Targets
@@ -73,7 +74,7 @@ class _Read:
 def _read_all(request: Request, model: Any, typed: Mapping[str, Any]) -> _Read:
     """Every option read, and all faults raised together."""
     arch = reading.read_decoder(request, model)
-    lengths = reading.read_requests(request, typed["isl"], typed["osl"])
+    lengths = reading.read_requests(request, typed["isl"], typed["osl"], arch)
     kinds = reading.read_devices(request, typed["gpu"])
     load = reading.read_load(request, typed["concurrency"], typed["rate"], typed["batch"])
     targets = reading.read_targets(request, typed["ttft"], typed["tpot"], load.get("rate"))
@@ -103,7 +104,7 @@ def _ways(request: Request, typed: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "draft": reading.read_draft(request, typed["draft_tokens"], typed["acceptance"], typed["draft_model"]),
         "chunk": reading.whole(request, "chunk", typed["chunk"]),
-        "pools": pools, "link_bytes_per_s": reading.read_link(request, typed["link"], pools),
+        "pools": pools, "link_bytes_per_s": reading.read_link(request, typed["link"]),
         "stages": reading.read_stages(request, typed["stages"]),
     }  # fmt: skip
 
@@ -176,7 +177,7 @@ def _neighbours(at: Service, found: Inference) -> tuple[Neighbour, ...]:
     """The nearest points that ship, and what this preset says of them."""
     asked = Asked(
         arch=at.arch, device=at.device, gpus=at.layout.gpus, bits=float(at.precision.scheme.bits), engine=at.engine,
-        isl=at.requests.isl, osl=at.requests.osl, concurrency=max(found.load.concurrency, 1.0),
+        isl=at.requests.prompt, osl=at.requests.osl, concurrency=max(found.load.concurrency, 1.0),
     )  # fmt: skip
     return nearest(asked, at.preset, serving_points(), _read)
 
@@ -185,7 +186,7 @@ def _neighbours(at: Service, found: Inference) -> tuple[Neighbour, ...]:
 
 
 def _notes(at: Service, found: Inference) -> tuple[str, ...]:
-    notes = list(found.kv_cache.notes)
+    notes = [*found.kv_cache.notes, *device_notes(at.device, at.layout.gpus, at.link_bytes_per_s)]
     if at.preset.rows and at.device.short_id not in at.preset.gpus:
         seen = ", ".join(at.preset.gpus)
         notes.append(f"preset {at.preset.name} was fitted on {seen}: on {at.device.short_id} it extrapolates")

@@ -12,6 +12,7 @@ from suanli.catalog.devices import find_device
 from suanli.errors import shown
 from suanli.nouns.arch import Arch
 from suanli.nouns.hardware import Device
+from suanli.plan.serving.cache import needs_encoder_tokens
 from suanli.plan.serving.load import Requests
 from suanli.plan.serving.precision import Precision
 from suanli.plan.serving.search import Targets
@@ -25,6 +26,7 @@ DEGREES = ("tp", "pp", "ep", "dp_attention", "cp")
 MOST = {"isl": 10**8, "osl": 10**8, "gpus": 10**6, "concurrency": 10**9, "batch": 10**9, "chunk": 10**8,
         "draft_tokens": 64, **dict.fromkeys(DEGREES, 4096)}  # fmt: skip
 _MOST_RATE, _MOST_WORKERS, _MOST_USD = 1e9, 10**6, 1e9
+MOST_LINK = 1e15
 _STAGES = "NAME=TIME:WORKERS with commas, like pre=5ms:4,post=2ms:4"
 
 
@@ -38,10 +40,17 @@ def whole(request: Request, name: str, value: Any, default: int | None = None) -
     return found
 
 
-def read_requests(request: Request, isl: Any, osl: Any) -> Requests | None:
-    """Lengths of prompt and answer."""
-    prompt, answered = whole(request, "isl", isl, DEFAULT_ISL), whole(request, "osl", osl, DEFAULT_OSL)
-    return None if prompt is None or answered is None else Requests(isl=float(prompt), osl=float(answered))
+def read_requests(request: Request, isl: Any, osl: Any, arch: Arch | None = None) -> Requests | None:
+    """Lengths of prompt and answer; half of the model's positions each where it has fewer than the defaults together.
+    What an encoder of any length takes is the prompt, and the decoder begins with one token."""
+    half = max((arch.max_positions or 2 * DEFAULT_ISL) // 2, 1) if arch is not None else DEFAULT_ISL
+    prompt = whole(request, "isl", isl, min(DEFAULT_ISL, half))
+    answered = whole(request, "osl", osl, min(DEFAULT_OSL, half))
+    if prompt is None or answered is None:
+        return None
+    if arch is not None and arch.decodes and needs_encoder_tokens(arch):
+        return Requests(isl=1.0, osl=float(answered), encoded=float(prompt))
+    return Requests(isl=float(prompt), osl=float(answered))
 
 
 def read_decoder(request: Request, model: Any) -> Arch | None:
@@ -169,14 +178,13 @@ def read_pools(request: Request, text: Any) -> tuple[int, int] | None:
     return found[0], found[1]
 
 
-def read_link(request: Request, link: Any, pools: object) -> float | None:
-    """Bytes a second of one GPU's way to the other pool."""
+def read_link(request: Request, link: Any) -> float | None:
+    """Bytes a second of one GPU's link, one direction."""
     found = request.quantity("link", link, "bytes_per_s")
-    if found is not None and not found > 0:
-        request.fault("bad_link", "link is not possible", "link", got=shown(link), expected="above 0, like 50GB/s")
-    if link is not None and pools is None:
-        request.fault("no_such_option", "a link is between two pools", "link", got=shown(link),
-                      hint="Add --disaggregate P:D.")  # fmt: skip
+    if found is not None and not 0 < found <= MOST_LINK:
+        request.fault("bad_link", "link is not possible", "link", got=shown(link),
+                      expected="above 0, like 50GB/s, and at most 1 PB/s")  # fmt: skip
+        return None
     return None if found is None else float(found)
 
 

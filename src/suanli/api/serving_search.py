@@ -14,8 +14,7 @@ from suanli.nouns.infer import Choice, Inference
 from suanli.nouns.layers import Experts
 from suanli.nouns.serving import ServingLayout
 from suanli.plan.serving import catalogue_price, fits
-from suanli.plan.serving.answer import Service, answer, hold
-from suanli.plan.serving.replicas import build_replica
+from suanli.plan.serving.answer import Service, answer, hold, replica_of
 from suanli.plan.serving.search import Targets, choices, layouts_of, pareto
 from suanli.plan.serving.times import Replica
 from suanli.units import format_seconds
@@ -121,9 +120,9 @@ def _builder(at: Service, device: Device) -> Callable[[ServingLayout], tuple[Rep
         scheme = at.precision.scheme
         if not fits(at.arch, device, scheme=scheme, engine=at.engine, layout=layout):  # no remedy is asked for here
             raise InputError(Fault(code="no_fit", message="weights leave no room"))
-        held = hold(replace(at, device=device, layout=layout))
-        replica = build_replica(at.arch, device, layout, at.precision, at.preset.profile)
-        return replica, float(held.budget.max_concurrency)
+        here = replace(at, device=device, layout=layout)
+        held = hold(here)
+        return replica_of(here), float(held.budget.max_concurrency)
 
     return build
 

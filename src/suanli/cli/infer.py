@@ -62,7 +62,12 @@ Disaggregate = Annotated[
     Text, text_option("--disaggregate", "GPUs of prefill and of decode, each on its own: 4:8.", metavar="P:D")
 ]
 Link = Annotated[
-    Text, text_option("--link", "One GPU's way to the other pool: 50GB/s. Default: a node's links.", metavar="RATE")
+    Text,
+    text_option(
+        "--link",
+        "A GPU's link one way, to the other pool or its replica: 50GB/s. Default: the catalogue's.",
+        metavar="RATE",
+    ),
 ]
 Stages = Annotated[
     Text,

@@ -34,7 +34,7 @@ class SequenceBytes:
 
 @dataclass(frozen=True, kw_only=True)
 class IdealTimes:
-    """The same load with every operator at its peak rate and nothing between operators."""
+    """The same load with every operator at its peak rate, collectives at the best fitted, nothing between operators."""
 
     ttft_s: float | None = _field("s", "to the first token")
     tpot_s: float = _field("s", "to each further token")

@@ -115,13 +115,14 @@ def _check(arch: Arch, tokens: int, encoder_tokens: int | None) -> None:
         if not good and not (value is None and name == "encoder_tokens"):
             faults.add(code=f"bad_{name}", message=f"{name} is not a possible length", got=shown(value),
                        expected=f"a whole number from 1 to {MAX_LENGTH:,}")  # fmt: skip
-    if encoder_tokens is None and _needs_encoder_tokens(arch):
+    if encoder_tokens is None and needs_encoder_tokens(arch):
         faults.add(code="missing_encoder_tokens", message="the model's encoder takes inputs of any length",
                    where="encoder_tokens", expected="positions the decoder attends to")  # fmt: skip
     faults.raise_if_any()
 
 
-def _needs_encoder_tokens(arch: Arch) -> bool:
+def needs_encoder_tokens(arch: Arch) -> bool:
+    """Whether the cache of cross-attention is as long as what an encoder is given."""
     streams = {
         placed.layer.key_stream
         for placed in arch.leaves()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from suanli.catalog.curves import PEAK_OF, find_curves
 from suanli.catalog.formats import find_format
 from suanli.catalog.schemes import find_scheme
-from suanli.errors import Fault, InputError
+from suanli.errors import Fault, InputError, UnknownNameError
 from suanli.nouns.formats import Scheme
 from suanli.nouns.hardware import Device
 from suanli.nouns.layers import Layer
@@ -61,12 +64,25 @@ class Precision:
 def product_flop_per_s(device: Device, peak: str) -> float:
     """Dense peak of one torch device for operands of this dtype: its own where it has one, else the next wider's.
 
-    Raises InputError where none is known.
+    Where the catalogue has none, what the device's measured kernels were held against. Raises InputError where none is
+    known.
     """
-    peaks = device.peaks_flop_per_s
+    peaks = device.peaks_flop_per_s or _measured_peaks(device)
     wider = _WIDER[_WIDER.index(peak) :] if peak in _WIDER else _WIDER
     for name in (peak, *wider):
         if peaks.get(name):
             return float(peaks[name]) / device.torch_devices_per_package
     message = f"no dense peak of {device.short_id} is known at which {peak} could be multiplied"
     raise InputError(Fault(code="no_peak", message=message, where="--gpu"))
+
+
+@lru_cache(maxsize=256)
+def _measured_peaks(device: Device) -> Mapping[str, float]:
+    """Peaks that the curves of a device's own kernels refer to; none where none were measured."""
+    try:
+        curves = find_curves(device)
+    except UnknownNameError:
+        return {}
+    if curves.extrapolated is not None:
+        return {}
+    return {PEAK_OF[name]: each.peak_flop_per_s for name, each in curves.file.matmul.items()}
