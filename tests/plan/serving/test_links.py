@@ -31,9 +31,7 @@ def test_a_link_that_is_given_goes_first() -> None:
 
 
 def test_no_link_is_said() -> None:
-    with pytest.raises(
-        InputError, match="the links between gaudi-3 are not known in --gpu; got 8 of them"
-    ):
+    with pytest.raises(InputError, match="the links between gaudi-3 are not known in --gpu; got 8 of them"):
         node_of(find_device("gaudi-3").id, 8)
 
 
