@@ -20,6 +20,7 @@ from suanli.nouns.result import Result
 from suanli.nouns.serving import ServingLayout
 from suanli.nouns.serving_profile import ServingPreset
 from suanli.nouns.serving_ways import Calibration, Neighbour
+from suanli.nouns.stored import StoredScheme
 from suanli.plan.serving.answer import Service, answer
 from suanli.plan.serving.links import device_notes
 from suanli.plan.serving.neighbours import Asked, nearest
@@ -52,8 +53,8 @@ def infer_model(model: Any, typed: Mapping[str, Any]) -> Result:
         inputs={"model": as_asked(model), **request.given, "assumed": request.assumed},
         result=found,
         uncounted=(),
-        sources=(*at.arch.sources, preset_source, *FORMULAS, *((STAGES,) if at.stages else ())),
-        notes=(*assumed_line(request), *_notes(at, found)),
+        sources=(*at.arch.sources, *_weights_source(at), preset_source, *FORMULAS, *((STAGES,) if at.stages else ())),
+        notes=(*assumed_line(request), *asked.notes, *_notes(at, found)),
         asked={"service": at},
     )
 
@@ -69,16 +70,18 @@ class _Read:
     degrees: dict[str, int]
     price: float | None
     calibration: Calibration | None
+    notes: tuple[str, ...] = ()
 
 
 def _read_all(request: Request, model: Any, typed: Mapping[str, Any]) -> _Read:
     """Every option read, and all faults raised together."""
-    arch = reading.read_decoder(request, model)
+    given = reading.read_given(request, model)
+    arch = None if given is None else given.arch
     lengths = reading.read_requests(request, typed["isl"], typed["osl"], arch)
     kinds = reading.read_devices(request, typed["gpu"])
     load = reading.read_load(request, typed["concurrency"], typed["rate"], typed["batch"])
     targets = reading.read_targets(request, typed["ttft"], typed["tpot"], load.get("rate"))
-    precision = reading.read_precision(request, typed["dtype"], typed["kv_dtype"])
+    precision = reading.read_precision(request, given, typed["dtype"], typed["kv_dtype"])
     engine = request.attempt(lambda: find_serving_preset(request.word("preset", typed["preset"], DEFAULT_PRESET)))
     degrees = reading.read_degrees(request, {name: typed[name] for name in reading.DEGREES})
     number = reading.whole(request, "gpus", typed["gpus"])
@@ -88,14 +91,16 @@ def _read_all(request: Request, model: Any, typed: Mapping[str, Any]) -> _Read:
     engine, calibration = _calibrated(request, engine, typed["calibrate"])
     _apart(request, ways, number, load.get("batch"), searched=targets is not None or len(kinds) > 1)
     request.check()
-    assert arch is not None and engine is not None and precision is not None and lengths is not None
+    assert (
+        given is not None and arch is not None and engine is not None and precision is not None and lengths is not None
+    )
     service = Service(
         arch=arch, device=kinds[0], gpus=number or 1, layout=ServingLayout(), precision=precision, preset=engine,
         requests=lengths, engine=engine.name.split("-offline")[0].split("-chat")[0], users=load.get("users"),
         rate=load.get("rate"), batch=load.get("batch"), power=power_profile(), seed=chance, **ways, **money["service"],
     )  # fmt: skip
     return _Read(service=service, kinds=kinds, targets=targets, number=number, degrees=degrees, price=money["price"],
-                 calibration=calibration)  # fmt: skip
+                 calibration=calibration, notes=reading.given_notes(given, precision, typed["dtype"]))  # fmt: skip
 
 
 def _ways(request: Request, typed: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,6 +188,14 @@ def _neighbours(at: Service, found: Inference) -> tuple[Neighbour, ...]:
 
 
 # --- saying -------------------------------------------------------------------------------------------------------
+
+
+def _weights_source(at: Service) -> tuple[str, ...]:
+    """Where bytes of weights come from that no catalogue has."""
+    scheme = at.precision.scheme
+    if isinstance(scheme, StoredScheme):
+        return (f"weights: {scheme.source}",)
+    return (f"weights: {scheme.source}",) if "quant_method" in scheme.source else ()
 
 
 def _notes(at: Service, found: Inference) -> tuple[str, ...]:

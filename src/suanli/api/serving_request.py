@@ -6,19 +6,25 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from suanli.api.parts import read_device, read_model_of
+from suanli.api.parts import read_device
 from suanli.api.request import Request
 from suanli.catalog.devices import find_device
+from suanli.catalog.schemes import find_scheme
 from suanli.errors import shown
 from suanli.nouns.arch import Arch
+from suanli.nouns.formats import Scheme
 from suanli.nouns.hardware import Device
+from suanli.nouns.stored import StoredScheme
+from suanli.plan.serving import weight_bytes
 from suanli.plan.serving.cache import needs_encoder_tokens
+from suanli.plan.serving.given import difference, stored_scheme, told
 from suanli.plan.serving.load import Requests
 from suanli.plan.serving.precision import Precision
 from suanli.plan.serving.search import Targets
 from suanli.plan.serving.stages import MODEL, StageAsked
 from suanli.plan.serving.ways import Draft
-from suanli.units import parse
+from suanli.readers.served import GivenModel, read_served
+from suanli.units import format_bytes, parse
 
 DEFAULT_ISL, DEFAULT_OSL = 1024, 1024
 DEGREES = ("tp", "pp", "ep", "dp_attention", "cp")
@@ -55,12 +61,18 @@ def read_requests(request: Request, isl: Any, osl: Any, arch: Arch | None = None
 
 def read_decoder(request: Request, model: Any) -> Arch | None:
     """The model, which has to generate tokens."""
-    arch = read_model_of(request, model)
-    if arch is not None and (not arch.decodes or arch.unit != "token"):
-        request.fault("no_decoder", "the model generates no tokens", "model", got=arch.name,
+    found = read_given(request, model)
+    return None if found is None else found.arch
+
+
+def read_given(request: Request, model: Any) -> GivenModel | None:
+    """The model, which has to generate tokens, with its weights' header where it was given."""
+    found = request.attempt(lambda: read_served(model))
+    if found is not None and (not found.arch.decodes or found.arch.unit != "token"):
+        request.fault("no_decoder", "the model generates no tokens", "model", got=found.arch.name,
                       expected="a model that decodes one token after another")  # fmt: skip
         return None
-    return arch
+    return found
 
 
 def read_devices(request: Request, gpu: str | None) -> list[Device]:
@@ -117,11 +129,43 @@ def read_degrees(request: Request, typed: Mapping[str, Any]) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def read_precision(request: Request, dtype: str | None, kv_dtype: str | None) -> Precision | None:
-    """Scheme of the weights, format of the cache."""
-    scheme, cache = request.word("dtype", dtype, "bf16"), request.word("kv_dtype", kv_dtype, "bf16")
-    found = [request.attempt(lambda: Precision.of(scheme)), request.attempt(lambda: Precision.of("bf16", cache))]
-    return None if None in found else Precision.of(scheme, cache)
+def read_precision(
+    request: Request, given: GivenModel | None, dtype: str | None, kv_dtype: str | None
+) -> Precision | None:
+    """Scheme of the weights, format of the cache. Without a scheme by name weights are as the header has them, else as
+    the config says, else bf16."""
+    scheme = request.attempt(lambda: _scheme(request, given, dtype))
+    cache = request.word("kv_dtype", kv_dtype, "bf16")
+    whole = request.attempt(lambda: Precision.of("bf16", cache))
+    return None if scheme is None or whole is None else Precision.of(scheme, cache)
+
+
+def _scheme(request: Request, given: GivenModel | None, dtype: str | None) -> Scheme:
+    if dtype is not None or given is None:
+        return find_scheme(request.word("dtype", dtype, "bf16"))
+    if given.table is not None:
+        request.assumed["dtype"] = f"as stored in {given.file}"
+        return stored_scheme(given.table, given.arch, given.file, said=given.scheme)
+    if given.unknown_scheme is not None:
+        raise given.unknown_scheme
+    if given.scheme is not None:
+        request.assumed["dtype"] = f"{given.scheme.name} (quantization_config)"
+        return given.scheme
+    return find_scheme(request.word("dtype", None, "bf16"))
+
+
+def given_notes(given: GivenModel, precision: Precision, dtype: str | None) -> tuple[str, ...]:
+    """What of the weights as given differs from what is taken, or is not here."""
+    notes, scheme = list(given.notes), precision.scheme
+    if isinstance(scheme, StoredScheme):
+        notes += difference(scheme, given.arch)
+    elif given.table is not None:
+        size = format_bytes(given.table.nbytes)
+        notes.append(f"weights are as --dtype {dtype} says, not as stored in {given.file} ({size})")
+    elif given.total is not None:
+        ours = weight_bytes(given.arch, scheme).total
+        notes += told(ours, given.total, f"{given.arch.name} in {scheme.name}", f"the tensors of {given.file}")
+    return tuple(notes)
 
 
 def read_money(request: Request, typed: Mapping[str, Any]) -> dict[str, Any]:

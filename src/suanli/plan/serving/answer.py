@@ -18,6 +18,7 @@ from suanli.nouns.serving_load import LoadResult, Percentiles, Saturation
 from suanli.nouns.serving_profile import PowerProfile, ServingPreset
 from suanli.nouns.serving_ways import Disaggregation, Interference, Speculation, StagedService
 from suanli.nouns.step import Entry
+from suanli.nouns.stored import unstored
 from suanli.plan.serving.budget import activation_bytes, asked, memory_budget
 from suanli.plan.serving.cache import kv_cache
 from suanli.plan.serving.chunks import interference, later_s
@@ -37,7 +38,8 @@ from suanli.plan.serving.ways import Draft, Transfer, drafting_of, transfer_of, 
 from suanli.plan.serving.weights import weight_bytes
 from suanli.units import GIGA
 
-SIMULATED = 2000  # requests: the 99th percentile rests on twenty
+SIMULATED, FEWEST = 2000, 200  # requests: the 99th percentile rests on twenty; fewer where each comes in many pieces
+_PIECES = 400_000  # of prompts in a simulation at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +119,7 @@ def _most(at: Service, cache: KvCache, budget: MemoryBudget) -> int:
     """Sequences at once. A draft model has its weights and its caches on the same GPUs."""
     if at.draft is None or at.draft.arch is None or not cache.blocks:
         return budget.max_concurrency
-    weights = weight_bytes(at.draft.arch, at.precision.scheme, at.layout).per_rank
+    weights = weight_bytes(at.draft.arch, unstored(at.precision.scheme), at.layout).per_rank
     own = kv_cache(at.draft.arch, at.requests.positions, dtype=at.precision.cache, engine=at.engine, layout=at.layout)
     left = budget.cache - weights
     most = at.layout.dp_attention * math.floor(left / (cache.paged_bytes_per_rank + own.paged_bytes_per_rank))
@@ -293,9 +295,10 @@ def _percentiles(at: Service, seen: _Seen) -> Percentiles | None:
     if at.rate is None or seen.load.saturated or at.pools is not None:
         return None
     chunk = at.chunk or float(find_engine(at.engine).chunk_tokens)
-    arrivals = poisson(at.rate / at.replicas, SIMULATED, at.seed)
+    count = max(min(SIMULATED, int(_PIECES // math.ceil(at.requests.isl / chunk))), FEWEST)
+    arrivals = poisson(at.rate / at.replicas, count, at.seed)
     held = int(min(seen.most, 4 * seen.load.concurrency + 64))  # far above the mean: a table of steps needs an end
-    how = f"{SIMULATED:,} requests arriving by chance (Poisson), seed {at.seed}, a tenth of them not counted"
+    how = f"{count:,} requests arriving by chance (Poisson), seed {at.seed}, a tenth of them not counted"
     return simulate(getattr(seen.rates, "rates", seen.rates), arrivals, at.requests, held, chunk, how)
 
 

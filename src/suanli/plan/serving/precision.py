@@ -13,12 +13,14 @@ from suanli.errors import Fault, InputError, UnknownNameError
 from suanli.nouns.formats import Scheme
 from suanli.nouns.hardware import Device
 from suanli.nouns.layers import Layer
-from suanli.plan.serving.weights import leaf_bytes
+from suanli.nouns.stored import StoredScheme
+from suanli.plan.serving.weights import leaf_bytes, part_of_leaf
 from suanli.units import BITS_PER_BYTE
 
 # The peak at which a scheme's matrices are multiplied, by the start of its name; every other scheme unpacks its weights
 # to its base format first (GPTQ, AWQ, NF4, ggml: activations stay in 16 bit).
 _PEAKS = (("fp8", "fp8"), ("mxfp8", "fp8"), ("int8", "int8"), ("nvfp4", "fp4"), ("mxfp4", "fp4"))
+_NARROW = 0.9  # of the base format's bytes: a part of fewer is packed
 _WIDER = ("fp8", "bf16", "fp16", "fp32")  # where a device lacks the units: the next wider format it has
 
 
@@ -50,6 +52,10 @@ class Precision:
 
     def stored(self, leaf: Layer) -> Stored:
         """How a leaf's weights are kept: by the same count as the weights in memory (`weights.leaf_bytes`)."""
+        if isinstance(self.scheme, StoredScheme):
+            kept, base = self.scheme.rate(part_of_leaf(leaf)), self.scheme.base
+            narrow = kept < float(find_format(base).bits) / BITS_PER_BYTE * _NARROW
+            return Stored(kept, self._peak if narrow else base)
         sizes, params = leaf_bytes(leaf, self.scheme), leaf.params or 1
         tied = getattr(leaf, "tied", False)  # counted with the table it shares, read here all the same
         each = float(find_format(self.scheme.base).bits) / BITS_PER_BYTE if tied else sum(sizes.values()) / params

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from suanli.nouns.arch import Arch
 from suanli.nouns.hardware import Device
 from suanli.nouns.serving import ServingLayout, ServingRates
 from suanli.nouns.serving_profile import ServingProfile
+from suanli.nouns.stored import unstored
 from suanli.plan.serving.cache import kv_cache
 from suanli.plan.serving.chunks import Chunked
 from suanli.plan.serving.links import NODE, node_of
@@ -49,7 +50,8 @@ def drafting_of(
     """
     if draft is None:
         return None
-    replica = None if draft.arch is None else build_replica(draft.arch, device, layout, precision, profile)
+    plain = replace(precision, scheme=unstored(precision.scheme))
+    replica = None if draft.arch is None else build_replica(draft.arch, device, layout, plain, profile)
     name = OWN_LAYER if draft.arch is None else draft.arch.name
     return Drafting(draft_tokens=draft.tokens, acceptance=draft.acceptance, name=name, replica=replica)
 
