@@ -260,6 +260,9 @@ def test_nothing_meets_the_targets() -> None:
     assert said.startswith("nothing meets the targets in --tpot; got h100-sxm; expected a longer time")
     assert "The shortest found: a token in" in said
     (said,) = faults(model="llama-3.1-405b", tpot="1s", gpus=4)
+    assert said.startswith("the weights of llama-3.1-405b in fp8 do not fit in --gpu h100-sxm --gpus 4; got 410.1 GB")
+    assert "What would fit: 8 × h100-sxm (--tp 8)" in said
+    (said,) = faults(model="llama-3.1-8b", tpot="1s", gpus=1, dtype="bf16", isl="10M")
     assert said.startswith("nothing holds the model in --tpot; got h100-sxm")
 
 
@@ -441,3 +444,55 @@ def test_lengths_not_given_fit_the_model() -> None:
     found = suanli.infer("whisper-tiny", gpu="h100-sxm")
     assert found.inputs["assumed"]["isl"] == found.inputs["assumed"]["osl"] == 224
     assert not any("positions are more" in note for note in found.notes)
+
+
+# --- caches side by side, prices by kind, longer pipelines --------------------------------------------------------
+
+
+def test_pages_of_every_engine_stand_side_by_side() -> None:
+    """gpt-oss-20b, 8,192 positions: 12 of 24 layers see 128, and vLLM's pages of one kind hold all of them."""
+    found = suanli.infer("gpt-oss-20b", gpu="h100-sxm", isl=8000, osl=192, preset="sglang")
+    layer = 2 * 8 * 64 * 2  # K and V, 8 heads of 64, bf16
+    assert found.kv_bytes_per_sequence.ideal == layer * 12 * (8192 + 128)
+    assert found.kv_paged_by_engine == {
+        "vllm": layer * 24 * 8192, "sglang": layer * 12 * (8192 + 129), "tensorrt-llm": layer * 12 * (8192 + 160),
+    }  # fmt: skip
+    assert found.kv_paged_by_engine["sglang"] == found.kv_bytes_per_sequence.paged
+    assert found.kv_expanded_bytes_per_token is None
+
+
+def test_what_latents_save_is_told() -> None:
+    found = suanli.infer("deepseek-v3", gpu="h200-sxm", gpus=8, dtype="fp8-block")
+    assert (found.kv_bytes_per_token, found.kv_expanded_bytes_per_token) == (70_272, 4_997_120)
+
+
+def test_a_kind_of_price() -> None:
+    paid, spot = (suanli.infer("llama-3.1-8b", gpu="h200-sxm", price=kind) for kind in (None, "Spot"))
+    assert "on-demand" in paid.cost.price_said and "spot" in spot.cost.price_said
+    assert spot.usd_per_million_tokens < paid.usd_per_million_tokens
+    assert spot.inputs["price"] == "spot"
+    assert faults(gpu="l4", gpus=1, model="llama-3.1-8b", price="reserved")[0].startswith(
+        "no reserved price for l4 in prices.toml. Pass --price in $ per GPU-hour"
+    )
+
+
+def test_a_faulty_price_list_is_no_missing_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "suanli").mkdir()
+    (tmp_path / "suanli" / "prices.toml").write_text("[[price]]\ndevice = 'h100-sxm'\n", encoding="utf-8")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(SuanliError, match="usd_per_gpu_hour"):
+        suanli.infer("llama-3.1-8b", gpu="h100-sxm")
+
+
+def test_a_search_goes_over_nodes_where_one_is_too_small() -> None:
+    found = suanli.infer("llama-3.1-405b", gpu="h100-sxm", tpot="80ms")
+    assert (found.layout.tp, found.layout.pp, found.gpus) == (8, 2, 16)
+    assert {each.layout.pp for each in found.choices} == {2}
+
+
+def test_a_search_that_nothing_fits_says_what_would() -> None:
+    said = faults(model="llama-3.1-405b", gpu="a100-40gb-sxm", gpus=8, dtype="bf16", tpot="80ms")[0]
+    assert said.startswith(
+        "the weights of llama-3.1-405b in bf16 do not fit in --gpu a100-40gb-sxm --gpus 8; got 811.7 GB"
+    )
+    assert "What would fit: 32 × a100-40gb-sxm (--tp 8 --pp 4)" in said

@@ -21,6 +21,7 @@ from suanli.nouns.serving import ServingLayout
 from suanli.nouns.serving_profile import ServingPreset
 from suanli.nouns.serving_ways import Calibration, Neighbour
 from suanli.nouns.stored import StoredScheme
+from suanli.plan.serving import catalogue_price
 from suanli.plan.serving.answer import Service, answer
 from suanli.plan.serving.links import device_notes
 from suanli.plan.serving.neighbours import Asked, nearest
@@ -68,7 +69,7 @@ class _Read:
     targets: Targets | None
     number: int | None
     degrees: dict[str, int]
-    price: float | None
+    price: float | str | None
     calibration: Calibration | None
     notes: tuple[str, ...] = ()
 
@@ -122,6 +123,9 @@ def _answered(request: Request, asked: _Read) -> tuple[Service, Inference]:
     at = _placed(request, at, asked.degrees, asked.number)
     if len(kinds) > 1:
         return side_by_side(at, kinds, asked.price)
+    if isinstance(asked.price, str):
+        request.attempt(lambda: catalogue_price(at.device, str(asked.price)))  # the kind that was asked for, or a fault
+        request.check()
     at = replace(at, price=price_of(at.device, asked.price))
     return at, answer(at)
 

@@ -13,7 +13,7 @@ from suanli.catalog.schemes import find_scheme
 from suanli.errors import shown
 from suanli.nouns.arch import Arch
 from suanli.nouns.formats import Scheme
-from suanli.nouns.hardware import Device
+from suanli.nouns.hardware import PRICE_KINDS, Device
 from suanli.nouns.stored import StoredScheme
 from suanli.plan.serving import weight_bytes
 from suanli.plan.serving.cache import needs_encoder_tokens
@@ -169,7 +169,9 @@ def given_notes(given: GivenModel, precision: Precision, dtype: str | None) -> t
 
 
 def read_money(request: Request, typed: Mapping[str, Any]) -> dict[str, Any]:
-    """`price` of a GPU-hour as typed, and what `Service` takes: sell, utilisation, pue, carbon."""
+    """`price` of a GPU-hour as typed, dollars or a kind, and what `Service` takes: sell, utilisation, pue, carbon."""
+    kind = _price_kind(request, typed["price"])
+    typed = {**typed, "price": None} if kind is not None else typed
     kinds = {"price": "usd", "sell": "usd", "utilisation": "fraction", "pue": "factor", "carbon": "carbon"}
     found = {name: request.quantity(name, typed[name], kind) for name, kind in kinds.items()}
     bounds = {"price": (0, _MOST_USD, "dollars, above 0"), "sell": (0, _MOST_USD, "dollars, above 0"),
@@ -182,7 +184,16 @@ def read_money(request: Request, typed: Mapping[str, Any]) -> dict[str, Any]:
         request.fault("bad_pue", "pue is not possible", "pue", got=shown(typed["pue"]), expected="1 to 10")
     service = {"sell": found["sell"], "utilisation": found["utilisation"] or 1.0, "pue": found["pue"] or 1.0,
                "carbon": found["carbon"]}  # fmt: skip
-    return {"price": found["price"], "service": service}
+    return {"price": found["price"] if kind is None else kind, "service": service}
+
+
+def _price_kind(request: Request, price: Any) -> str | None:
+    """`spot` and the like: the catalogue's price of that kind."""
+    word = price.strip().lower() if isinstance(price, str) else ""
+    if word not in PRICE_KINDS:
+        return None
+    request.given["price"] = word
+    return word
 
 
 def read_draft(request: Request, draft_tokens: Any, acceptance: Any, draft_model: Any) -> Draft | None:

@@ -73,7 +73,9 @@ Stages = Annotated[
     Text,
     text_option("--stages", "Work beside the model, time and workers: pre=5ms:4,post=2ms:4.", metavar="NAME=TIME:N"),
 ]
-Price = Annotated[Text, text_option("--price", "Dollars of a GPU-hour. Default: the catalogue's.", metavar="USD")]
+Price = Annotated[
+    Text, text_option("--price", "Dollars of a GPU-hour, or spot, reserved. Default: on-demand.", metavar="USD")
+]
 Sell = Annotated[Text, text_option("--sell", "Price a million output tokens sell at, for the margin.", metavar="USD")]
 Utilisation = Annotated[Text, text_option("--utilisation", "Part of paid time with this load: 60%.", metavar="PART")]
 Pue = Annotated[Text, text_option("--pue", "Facility over IT power. Default 1.", metavar="N")]

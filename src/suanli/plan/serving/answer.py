@@ -20,7 +20,7 @@ from suanli.nouns.serving_ways import Disaggregation, Interference, Speculation,
 from suanli.nouns.step import Entry
 from suanli.nouns.stored import unstored
 from suanli.plan.serving.budget import activation_bytes, asked, memory_budget
-from suanli.plan.serving.cache import kv_cache
+from suanli.plan.serving.cache import kv_cache, pages_by_engine
 from suanli.plan.serving.chunks import interference, later_s
 from suanli.plan.serving.cost import Load, token_cost, token_energy
 from suanli.plan.serving.fits import check_fits
@@ -157,6 +157,8 @@ def answer(at: Service) -> Inference:
     load, entries = seen.load, _decode_entries(seen, at)
     step = sum(each.seconds for each in entries)
     cost, energy, reasons = _bill(at, replica, load)
+    encoded = math.ceil(at.requests.encoded) or None
+    pages, expanded = pages_by_engine(at.arch, at.requests.positions, at.precision.cache, encoded)
     return Inference(
         model=at.arch.name, gpu=at.device.short_id, gpus=at.gpus, replicas=at.replicas, layout=at.layout,
         preset=at.preset.name, fits=True,
@@ -168,6 +170,7 @@ def answer(at: Service) -> Inference:
         ideal=IdealTimes(ttft_s=bound.ttft_s, tpot_s=bound.tpot_s, tokens_per_second=at.replicas * bound.tokens_per_s),
         kv_bytes_per_token=held.cache.bytes_per_token,
         kv_bytes_per_sequence=SequenceBytes(ideal=held.cache.ideal_bytes, paged=held.cache.paged_bytes),
+        kv_paged_by_engine=pages, kv_expanded_bytes_per_token=expanded,
         kv_cache=held.cache, weights_bytes=held.weights.total, weights=held.weights, memory=held.budget,
         max_concurrency=at.replicas * held.most,
         usd_per_million_tokens=None if cost is None else cost.usd_per_million_output_only,

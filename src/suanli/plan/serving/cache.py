@@ -24,6 +24,7 @@ from suanli.plan.serving.check import check_layout
 from suanli.plan.serving.kept import (
     CROSS,
     GROWING,
+    LATENT,
     MASK,
     STATE,
     WINDOW,
@@ -87,6 +88,25 @@ def kv_cache(
         growing_only=all(kept.grows for kept, _ in whole.leaves()),
         notes=_notes(arch, tokens, layout, lines),
     )
+
+
+ENGINES = ("vllm", "sglang", "tensorrt-llm")
+
+
+def pages_by_engine(
+    arch: Arch, tokens: int, dtype: str = "bf16", encoder_tokens: int | None = None
+) -> tuple[dict[str, float], float | None]:
+    """One sequence of the whole model in the pages of each engine [B]; and, of a model that caches latents, bytes of a
+    token where an engine keeps whole keys and values instead. Raises as `kv_cache`."""
+    _check(arch, tokens, encoder_tokens)
+    asked = _Asked(arch, parts_of(arch), encoder_tokens or 1, "bf16")
+    whole = asked.stages(tokens, Cached(format=find_format(dtype)), 1)[0]
+    rules = [find_engine(name) for name in ENGINES]
+    pages = {each.name: _number(paged(whole, each, each.hybrid_rule).total_bytes) for each in rules}
+    if not any(kept.kind == LATENT for kept, _ in whole.leaves()):
+        return pages, None
+    spread = asked.stages(tokens, Cached(format=find_format(dtype), expanded=True), 1)[0]
+    return pages, _number(sum((times * kept.token_bytes for kept, times in spread.leaves() if kept.grows), Fraction(0)))
 
 
 @dataclass(frozen=True)
