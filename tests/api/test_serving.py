@@ -299,7 +299,8 @@ def test_all_faults_of_one_request_come_together() -> None:
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"tp": 6, "gpus": 6}, "attention heads cannot be cut evenly in --tp; got 64 heads over 6; expected one of 1, 2, "
      "4, 8, 16, 32, 64."),
-    ({"gpus": 12}, "GPUs do not make whole replicas in --gpus; got 12 for replicas of 8; expected a multiple of 8."),
+    ({"gpus": 12, "tp": 8},
+     "GPUs do not make whole replicas in --gpus; got 12 for replicas of 8; expected a multiple of 8."),
     ({"concurrency": "1e30"}, "concurrency is not possible in --concurrency; got '1e30'; expected at most "
      "1,000,000,000."),
     ({"rate": 0}, "rate is not possible in --rate; got 0; expected requests a second, above 0 and at most 1e9."),
@@ -339,7 +340,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
      "RATE, like 50GB/s."),
     ({"gpu": "ascend-910b", "gpus": 1, "model": "llama-3.2-1b"},
      "the catalogue does not know the memory rate of ascend-910b in --gpu. Choose another GPU."),
-    ({"stages": "pre=5:4"}, "a number without its unit in --stages; got '5'; expected a number like 54d."),
+    ({"stages": "pre=5:4"}, "a number without its unit in --stages; got '5'; expected a number like 50ms."),
     ({"stages": "pre=5ms"}, "a stage cannot be read in --stages; got 'pre=5ms'; expected NAME=TIME:WORKERS with "
      "commas, like pre=5ms:4,post=2ms:4."),
     ({"stages": "a=5ms:1,a=2ms:1"}, "a stage has another's name in --stages; got a; expected each name once, and not "
@@ -496,3 +497,13 @@ def test_a_search_that_nothing_fits_says_what_would() -> None:
         "the weights of llama-3.1-405b in bf16 do not fit in --gpu a100-40gb-sxm --gpus 8; got 811.7 GB"
     )
     assert "What would fit: 32 × a100-40gb-sxm (--tp 8 --pp 4)" in said
+
+
+@pytest.mark.parametrize(("model", "gpus", "tp"), [
+    ("llama-3.1-70b", 6, 2), ("llama-3.1-8b", 3, 1), ("llama-3.1-8b", 12, 4), ("llama-3.1-8b", 16, 8),
+    ("smollm-135m", 6, 3), ("smollm-135m", 8, 1), ("qwen2.5-7b", 8, 4),
+])  # fmt: skip
+def test_ranks_that_were_not_asked_for_cut_the_model(model: str, gpus: int, tp: int) -> None:
+    """Heads of Qwen2.5-7B: 28, of SmolLM-135M: 9 with 3 of keys."""
+    found = suanli.infer(model, gpu="b200", gpus=gpus)
+    assert (found.layout.tp, found.replicas, found.inputs["assumed"]["tp"]) == (tp, gpus // tp, tp)

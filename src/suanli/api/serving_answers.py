@@ -23,6 +23,7 @@ from suanli.nouns.serving_ways import Calibration, Neighbour
 from suanli.nouns.stored import StoredScheme
 from suanli.plan.serving import catalogue_price
 from suanli.plan.serving.answer import Service, answer
+from suanli.plan.serving.check import can_cut
 from suanli.plan.serving.links import device_notes
 from suanli.plan.serving.neighbours import Asked, nearest
 from suanli.plan.serving.own_points import calibrate as drawn_to
@@ -164,12 +165,12 @@ def _apart(request: Request, ways: dict[str, Any], number: int | None, batch: fl
 
 
 def _placed(request: Request, at: Service, degrees: dict[str, int], number: int | None) -> Service:
-    """The layout as given; of what is not, all GPUs of a node as tensor parallel ranks, printed as assumed."""
+    """The layout as given; where tp is not, as many ranks of a node as cut the model, said as assumed."""
     known = dict(degrees)
     if "tp" not in known:
         rest = known.get("pp", 1) * known.get("dp_attention", 1)
         each = number or 1 if at.pools is None else min(at.pools)
-        known["tp"] = max(min(each, NODE * known.get("pp", 1)) // rest, 1)
+        known["tp"] = _usual_tp(at, known, each, max(min(each, NODE * known.get("pp", 1)) // rest, 1))
         request.assumed["tp"] = known["tp"]
     layout = ServingLayout(**known)
     gpus = sum(at.pools) if at.pools is not None else number or layout.gpus
@@ -180,6 +181,16 @@ def _placed(request: Request, at: Service, degrees: dict[str, int], number: int 
                           expected=f"a multiple of {layout.gpus:,}")  # fmt: skip
     request.check()
     return replace(at, gpus=gpus, layout=layout)
+
+
+def _usual_tp(at: Service, known: dict[str, int], gpus: int, most: int) -> int:
+    """The largest tp up to `most` that cuts the model and makes whole replicas; `most` where none does: then its faults
+    are told."""
+    for tp in range(most, 0, -1):
+        layout = ServingLayout(**{**known, "tp": tp})
+        if gpus % layout.gpus == 0 and can_cut(at.arch, layout):
+            return tp
+    return most
 
 
 def _neighbours(at: Service, found: Inference) -> tuple[Neighbour, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from suanli.api.parts import read_device
 from suanli.api.request import Request
 from suanli.catalog.devices import find_device
 from suanli.catalog.schemes import find_scheme
-from suanli.errors import shown
+from suanli.errors import UnknownNameError, shown
 from suanli.nouns.arch import Arch
 from suanli.nouns.formats import Scheme
 from suanli.nouns.hardware import PRICE_KINDS, Device
@@ -82,11 +82,21 @@ def read_devices(request: Request, gpu: str | None) -> list[Device]:
         return []
     names = list(dict.fromkeys(part.strip() for part in str(gpu).split(",") if part.strip()))
     if len(names) < 2:
-        found = read_device(request, gpu)
-        return [] if found is None else [found]
+        names = [str(gpu)]
     request.given["gpu"] = gpu
-    read = [request.attempt(lambda name=name: find_device(name)) for name in names]  # type: ignore[misc]
+    read = [request.attempt(lambda name=name: _device(name)) for name in names]  # type: ignore[misc]
     return [each for each in read if each is not None]
+
+
+def _device(name: str) -> Device:
+    """The device of that name; a peak alone, which other verbs would take instead, serves nobody."""
+    try:
+        return find_device(name)
+    except UnknownNameError as problem:
+        raise UnknownNameError(
+            *(replace(fault, hint="`suanli gpus` lists them.") if fault.code == "unknown_device" else fault
+              for fault in problem.faults)
+        ) from None  # fmt: skip
 
 
 def read_load(request: Request, concurrency: Any, rate: Any, batch: Any = None) -> dict[str, float]:
@@ -116,7 +126,7 @@ def read_targets(request: Request, ttft: Any, tpot: Any, rate: float | None) -> 
     if ttft is None and tpot is None:
         return None
     typed = {"ttft": ttft, "tpot": tpot}
-    limits = {name: request.quantity(name, value, "span") for name, value in typed.items()}
+    limits = {name: request.quantity(name, value, "latency") for name, value in typed.items()}
     for name, value in limits.items():
         if value is not None and not value > 0:
             request.fault(f"bad_{name}", "no time at all", name, got=shown(typed[name]), expected="above 0, like 50ms")
@@ -263,7 +273,7 @@ def _stage(request: Request, part: str) -> StageAsked | None:
     time, _, workers = rest.rpartition(":")
     seconds = None
     if name.strip() and time and workers.strip().isdecimal() and len(workers.strip()) < 8:
-        seconds = request.attempt(lambda: parse(time, "span", "--stages"))
+        seconds = request.attempt(lambda: parse(time, "latency", "--stages"))
         if seconds is None:
             return None
     if seconds is None or not 0 < seconds < math.inf or not 0 < int(workers) <= _MOST_WORKERS:
