@@ -71,6 +71,7 @@ KINDS = {
         Kind("bytes_per_s", "B/s", _units("B/s", prefixes=_PREFIXES), "3350GB/s", bare=False),
         Kind("duration", "s", _durations(), "6.72s"),
         Kind("span", "s", _durations(), "54d", bare=False),
+        Kind("latency", "s", _durations(), "50ms", bare=False),
         Kind("watts", "W", _units("W", "", prefixes=_DECIMAL), "700"),
         Kind("power", "W", _units("W", prefixes=_DECIMAL), "700W", bare=False),
         Kind("usd", "$", _USD, "2.5"),

@@ -260,6 +260,9 @@ def test_nothing_meets_the_targets() -> None:
     assert said.startswith("nothing meets the targets in --tpot; got h100-sxm; expected a longer time")
     assert "The shortest found: a token in" in said
     (said,) = faults(model="llama-3.1-405b", tpot="1s", gpus=4)
+    assert said.startswith("the weights of llama-3.1-405b in fp8 do not fit in --gpu h100-sxm --gpus 4; got 410.1 GB")
+    assert "What would fit: 8 × h100-sxm (--tp 8)" in said
+    (said,) = faults(model="llama-3.1-8b", tpot="1s", gpus=1, dtype="bf16", isl="10M")
     assert said.startswith("nothing holds the model in --tpot; got h100-sxm")
 
 
@@ -296,7 +299,8 @@ def test_all_faults_of_one_request_come_together() -> None:
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"tp": 6, "gpus": 6}, "attention heads cannot be cut evenly in --tp; got 64 heads over 6; expected one of 1, 2, "
      "4, 8, 16, 32, 64."),
-    ({"gpus": 12}, "GPUs do not make whole replicas in --gpus; got 12 for replicas of 8; expected a multiple of 8."),
+    ({"gpus": 12, "tp": 8},
+     "GPUs do not make whole replicas in --gpus; got 12 for replicas of 8; expected a multiple of 8."),
     ({"concurrency": "1e30"}, "concurrency is not possible in --concurrency; got '1e30'; expected at most "
      "1,000,000,000."),
     ({"rate": 0}, "rate is not possible in --rate; got 0; expected requests a second, above 0 and at most 1e9."),
@@ -329,8 +333,14 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
      "given."),
     ({"disaggregate": "4:6", "tp": 4, "gpus": None}, "GPUs do not make whole replicas in --disaggregate; got 6 for "
      "replicas of 4; expected a multiple of 4."),
-    ({"link": "50GB/s"}, "a link is between two pools in --link; got '50GB/s'. Add --disaggregate P:D."),
-    ({"stages": "pre=5:4"}, "a number without its unit in --stages; got '5'; expected a number like 54d."),
+    ({"link": "2PB/s"},
+     "link is not possible in --link; got '2PB/s'; expected above 0, like 50GB/s, and at most 1 PB/s."),
+    ({"gpu": "m2", "dtype": "awq-4bit-128", "model": "llama-3.2-1b"},
+     "the links between m2 are not known in --gpu; got 8 of them in a replica; expected one GPU a replica, or --link "
+     "RATE, like 50GB/s."),
+    ({"gpu": "ascend-910b", "gpus": 1, "model": "llama-3.2-1b"},
+     "the catalogue does not know the memory rate of ascend-910b in --gpu. Choose another GPU."),
+    ({"stages": "pre=5:4"}, "a number without its unit in --stages; got '5'; expected a number like 50ms."),
     ({"stages": "pre=5ms"}, "a stage cannot be read in --stages; got 'pre=5ms'; expected NAME=TIME:WORKERS with "
      "commas, like pre=5ms:4,post=2ms:4."),
     ({"stages": "a=5ms:1,a=2ms:1"}, "a stage has another's name in --stages; got a; expected each name once, and not "
@@ -417,3 +427,83 @@ def test_a_rate_and_its_users_say_the_same(rate: float) -> None:
     found = seventy(rate=rate)
     inside = rate * 1024 * found.tpot_s
     assert inside == pytest.approx(found.load.concurrency, rel=1e-3)
+
+
+# --- models with an encoder or a tower ----------------------------------------------------------------------------
+
+
+def test_an_encoder_takes_the_prompt() -> None:
+    """T5-3B reads 512 tokens in its encoder; the decoder begins with one of its own."""
+    found = suanli.infer("t5-3b", gpu="h100-sxm", isl=512, osl=64)
+    kinds = {line.kind: line for line in found.kv_cache.lines}
+    assert kinds["cross"].bytes_constant == 512 * 24 * 2 * 32 * 128 * 2
+    assert found.kv_cache.tokens == 65
+    assert suanli.infer("t5-3b", gpu="h100-sxm", isl=1024, osl=64).ttft_s > found.ttft_s
+
+
+def test_lengths_not_given_fit_the_model() -> None:
+    found = suanli.infer("whisper-tiny", gpu="h100-sxm")
+    assert found.inputs["assumed"]["isl"] == found.inputs["assumed"]["osl"] == 224
+    assert not any("positions are more" in note for note in found.notes)
+
+
+# --- caches side by side, prices by kind, longer pipelines --------------------------------------------------------
+
+
+def test_pages_of_every_engine_stand_side_by_side() -> None:
+    """gpt-oss-20b, 8,192 positions: 12 of 24 layers see 128, and vLLM's pages of one kind hold all of them."""
+    found = suanli.infer("gpt-oss-20b", gpu="h100-sxm", isl=8000, osl=192, preset="sglang")
+    layer = 2 * 8 * 64 * 2  # K and V, 8 heads of 64, bf16
+    assert found.kv_bytes_per_sequence.ideal == layer * 12 * (8192 + 128)
+    assert found.kv_paged_by_engine == {
+        "vllm": layer * 24 * 8192, "sglang": layer * 12 * (8192 + 129), "tensorrt-llm": layer * 12 * (8192 + 160),
+    }  # fmt: skip
+    assert found.kv_paged_by_engine["sglang"] == found.kv_bytes_per_sequence.paged
+    assert found.kv_expanded_bytes_per_token is None
+
+
+def test_what_latents_save_is_told() -> None:
+    found = suanli.infer("deepseek-v3", gpu="h200-sxm", gpus=8, dtype="fp8-block")
+    assert (found.kv_bytes_per_token, found.kv_expanded_bytes_per_token) == (70_272, 4_997_120)
+
+
+def test_a_kind_of_price() -> None:
+    paid, spot = (suanli.infer("llama-3.1-8b", gpu="h200-sxm", price=kind) for kind in (None, "Spot"))
+    assert "on-demand" in paid.cost.price_said and "spot" in spot.cost.price_said
+    assert spot.usd_per_million_tokens < paid.usd_per_million_tokens
+    assert spot.inputs["price"] == "spot"
+    assert faults(gpu="l4", gpus=1, model="llama-3.1-8b", price="reserved")[0].startswith(
+        "no reserved price for l4 in prices.toml. Pass --price in $ per GPU-hour"
+    )
+
+
+def test_a_faulty_price_list_is_no_missing_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "suanli").mkdir()
+    (tmp_path / "suanli" / "prices.toml").write_text("[[price]]\ndevice = 'h100-sxm'\n", encoding="utf-8")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(SuanliError, match="usd_per_gpu_hour"):
+        suanli.infer("llama-3.1-8b", gpu="h100-sxm")
+
+
+def test_a_search_goes_over_nodes_where_one_is_too_small() -> None:
+    found = suanli.infer("llama-3.1-405b", gpu="h100-sxm", tpot="80ms")
+    assert (found.layout.tp, found.layout.pp, found.gpus) == (8, 2, 16)
+    assert {each.layout.pp for each in found.choices} == {2}
+
+
+def test_a_search_that_nothing_fits_says_what_would() -> None:
+    said = faults(model="llama-3.1-405b", gpu="a100-40gb-sxm", gpus=8, dtype="bf16", tpot="80ms")[0]
+    assert said.startswith(
+        "the weights of llama-3.1-405b in bf16 do not fit in --gpu a100-40gb-sxm --gpus 8; got 811.7 GB"
+    )
+    assert "What would fit: 32 × a100-40gb-sxm (--tp 8 --pp 4)" in said
+
+
+@pytest.mark.parametrize(("model", "gpus", "tp"), [
+    ("llama-3.1-70b", 6, 2), ("llama-3.1-8b", 3, 1), ("llama-3.1-8b", 12, 4), ("llama-3.1-8b", 16, 8),
+    ("smollm-135m", 6, 3), ("smollm-135m", 8, 1), ("qwen2.5-7b", 8, 4),
+])  # fmt: skip
+def test_ranks_that_were_not_asked_for_cut_the_model(model: str, gpus: int, tp: int) -> None:
+    """Heads of Qwen2.5-7B: 28, of SmolLM-135M: 9 with 3 of keys."""
+    found = suanli.infer(model, gpu="b200", gpus=gpus)
+    assert (found.layout.tp, found.replicas, found.inputs["assumed"]["tp"]) == (tp, gpus // tp, tp)

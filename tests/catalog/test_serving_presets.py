@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from suanli.catalog.serving_presets import (
-    IDEAL,
     find_serving_preset,
+    ideal_preset,
     load,
     power_profile,
     serving_errors,
@@ -29,8 +29,17 @@ def test_the_presets_of_the_contract_are_there() -> None:
         assert preset.rows > 0
         assert "scripts/fit_serving.py" in preset.source
         assert 0 < preset.half_width < 0.6
-    assert find_serving_preset(" Ideal ") is IDEAL
+    assert find_serving_preset(" Ideal ") is ideal_preset()
     assert 0 < power_profile().always < 1
+
+
+def test_no_engine_beats_the_ideal_in_any_number() -> None:
+    ideal = ideal_preset().profile
+    assert (ideal.weights, ideal.cache, ideal.prefill, ideal.passes, ideal.layer_s) == (1, 1, 1, 1, 0)
+    for name in serving_preset_names():
+        profile = find_serving_preset(name).profile
+        assert all(getattr(ideal, number) <= getattr(profile, number) for number in NUMBERS)
+        assert min(profile.weights, profile.cache, profile.prefill) >= 1  # no faster than the data sheet
 
 
 def test_an_unknown_preset_names_the_nearest() -> None:

@@ -20,7 +20,11 @@ from suanli.nouns.result import Result
 from suanli.nouns.serving import ServingLayout
 from suanli.nouns.serving_profile import ServingPreset
 from suanli.nouns.serving_ways import Calibration, Neighbour
+from suanli.nouns.stored import StoredScheme
+from suanli.plan.serving import catalogue_price
 from suanli.plan.serving.answer import Service, answer
+from suanli.plan.serving.check import can_cut
+from suanli.plan.serving.links import device_notes
 from suanli.plan.serving.neighbours import Asked, nearest
 from suanli.plan.serving.own_points import calibrate as drawn_to
 from suanli.plan.serving.search import Targets
@@ -51,8 +55,8 @@ def infer_model(model: Any, typed: Mapping[str, Any]) -> Result:
         inputs={"model": as_asked(model), **request.given, "assumed": request.assumed},
         result=found,
         uncounted=(),
-        sources=(*at.arch.sources, preset_source, *FORMULAS, *((STAGES,) if at.stages else ())),
-        notes=(*assumed_line(request), *_notes(at, found)),
+        sources=(*at.arch.sources, *_weights_source(at), preset_source, *FORMULAS, *((STAGES,) if at.stages else ())),
+        notes=(*assumed_line(request), *asked.notes, *_notes(at, found)),
         asked={"service": at},
     )
 
@@ -66,18 +70,20 @@ class _Read:
     targets: Targets | None
     number: int | None
     degrees: dict[str, int]
-    price: float | None
+    price: float | str | None
     calibration: Calibration | None
+    notes: tuple[str, ...] = ()
 
 
 def _read_all(request: Request, model: Any, typed: Mapping[str, Any]) -> _Read:
     """Every option read, and all faults raised together."""
-    arch = reading.read_decoder(request, model)
-    lengths = reading.read_requests(request, typed["isl"], typed["osl"])
+    given = reading.read_given(request, model)
+    arch = None if given is None else given.arch
+    lengths = reading.read_requests(request, typed["isl"], typed["osl"], arch)
     kinds = reading.read_devices(request, typed["gpu"])
     load = reading.read_load(request, typed["concurrency"], typed["rate"], typed["batch"])
     targets = reading.read_targets(request, typed["ttft"], typed["tpot"], load.get("rate"))
-    precision = reading.read_precision(request, typed["dtype"], typed["kv_dtype"])
+    precision = reading.read_precision(request, given, typed["dtype"], typed["kv_dtype"])
     engine = request.attempt(lambda: find_serving_preset(request.word("preset", typed["preset"], DEFAULT_PRESET)))
     degrees = reading.read_degrees(request, {name: typed[name] for name in reading.DEGREES})
     number = reading.whole(request, "gpus", typed["gpus"])
@@ -87,14 +93,16 @@ def _read_all(request: Request, model: Any, typed: Mapping[str, Any]) -> _Read:
     engine, calibration = _calibrated(request, engine, typed["calibrate"])
     _apart(request, ways, number, load.get("batch"), searched=targets is not None or len(kinds) > 1)
     request.check()
-    assert arch is not None and engine is not None and precision is not None and lengths is not None
+    assert (
+        given is not None and arch is not None and engine is not None and precision is not None and lengths is not None
+    )
     service = Service(
         arch=arch, device=kinds[0], gpus=number or 1, layout=ServingLayout(), precision=precision, preset=engine,
         requests=lengths, engine=engine.name.split("-offline")[0].split("-chat")[0], users=load.get("users"),
         rate=load.get("rate"), batch=load.get("batch"), power=power_profile(), seed=chance, **ways, **money["service"],
     )  # fmt: skip
     return _Read(service=service, kinds=kinds, targets=targets, number=number, degrees=degrees, price=money["price"],
-                 calibration=calibration)  # fmt: skip
+                 calibration=calibration, notes=reading.given_notes(given, precision, typed["dtype"]))  # fmt: skip
 
 
 def _ways(request: Request, typed: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +111,7 @@ def _ways(request: Request, typed: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "draft": reading.read_draft(request, typed["draft_tokens"], typed["acceptance"], typed["draft_model"]),
         "chunk": reading.whole(request, "chunk", typed["chunk"]),
-        "pools": pools, "link_bytes_per_s": reading.read_link(request, typed["link"], pools),
+        "pools": pools, "link_bytes_per_s": reading.read_link(request, typed["link"]),
         "stages": reading.read_stages(request, typed["stages"]),
     }  # fmt: skip
 
@@ -116,6 +124,9 @@ def _answered(request: Request, asked: _Read) -> tuple[Service, Inference]:
     at = _placed(request, at, asked.degrees, asked.number)
     if len(kinds) > 1:
         return side_by_side(at, kinds, asked.price)
+    if isinstance(asked.price, str):
+        request.attempt(lambda: catalogue_price(at.device, str(asked.price)))  # the kind that was asked for, or a fault
+        request.check()
     at = replace(at, price=price_of(at.device, asked.price))
     return at, answer(at)
 
@@ -154,12 +165,12 @@ def _apart(request: Request, ways: dict[str, Any], number: int | None, batch: fl
 
 
 def _placed(request: Request, at: Service, degrees: dict[str, int], number: int | None) -> Service:
-    """The layout as given; of what is not, all GPUs of a node as tensor parallel ranks, printed as assumed."""
+    """The layout as given; where tp is not, as many ranks of a node as cut the model, said as assumed."""
     known = dict(degrees)
     if "tp" not in known:
         rest = known.get("pp", 1) * known.get("dp_attention", 1)
         each = number or 1 if at.pools is None else min(at.pools)
-        known["tp"] = max(min(each, NODE * known.get("pp", 1)) // rest, 1)
+        known["tp"] = _usual_tp(at, known, each, max(min(each, NODE * known.get("pp", 1)) // rest, 1))
         request.assumed["tp"] = known["tp"]
     layout = ServingLayout(**known)
     gpus = sum(at.pools) if at.pools is not None else number or layout.gpus
@@ -172,11 +183,21 @@ def _placed(request: Request, at: Service, degrees: dict[str, int], number: int 
     return replace(at, gpus=gpus, layout=layout)
 
 
+def _usual_tp(at: Service, known: dict[str, int], gpus: int, most: int) -> int:
+    """The largest tp up to `most` that cuts the model and makes whole replicas; `most` where none does: then its faults
+    are told."""
+    for tp in range(most, 0, -1):
+        layout = ServingLayout(**{**known, "tp": tp})
+        if gpus % layout.gpus == 0 and can_cut(at.arch, layout):
+            return tp
+    return most
+
+
 def _neighbours(at: Service, found: Inference) -> tuple[Neighbour, ...]:
     """The nearest points that ship, and what this preset says of them."""
     asked = Asked(
         arch=at.arch, device=at.device, gpus=at.layout.gpus, bits=float(at.precision.scheme.bits), engine=at.engine,
-        isl=at.requests.isl, osl=at.requests.osl, concurrency=max(found.load.concurrency, 1.0),
+        isl=at.requests.prompt, osl=at.requests.osl, concurrency=max(found.load.concurrency, 1.0),
     )  # fmt: skip
     return nearest(asked, at.preset, serving_points(), _read)
 
@@ -184,8 +205,16 @@ def _neighbours(at: Service, found: Inference) -> tuple[Neighbour, ...]:
 # --- saying -------------------------------------------------------------------------------------------------------
 
 
+def _weights_source(at: Service) -> tuple[str, ...]:
+    """Where bytes of weights come from that no catalogue has."""
+    scheme = at.precision.scheme
+    if isinstance(scheme, StoredScheme):
+        return (f"weights: {scheme.source}",)
+    return (f"weights: {scheme.source}",) if "quant_method" in scheme.source else ()
+
+
 def _notes(at: Service, found: Inference) -> tuple[str, ...]:
-    notes = list(found.kv_cache.notes)
+    notes = [*found.kv_cache.notes, *device_notes(at.device, at.layout.gpus, at.link_bytes_per_s)]
     if at.preset.rows and at.device.short_id not in at.preset.gpus:
         seen = ", ".join(at.preset.gpus)
         notes.append(f"preset {at.preset.name} was fitted on {seen}: on {at.device.short_id} it extrapolates")

@@ -8,36 +8,39 @@ from typing import Any
 
 from suanli.api.request import Request
 from suanli.catalog.devices import find_device
-from suanli.errors import Fault, InputError, SuanliError
+from suanli.errors import Fault, InputError, UnknownNameError
 from suanli.nouns.hardware import Device
 from suanli.nouns.infer import Choice, Inference
 from suanli.nouns.layers import Experts
 from suanli.nouns.serving import ServingLayout
-from suanli.plan.serving import catalogue_price, fits
-from suanli.plan.serving.answer import Service, answer, hold
-from suanli.plan.serving.replicas import build_replica
+from suanli.plan.serving import catalogue_price, check_fits, fits
+from suanli.plan.serving.answer import Service, answer, hold, replica_of
 from suanli.plan.serving.search import Targets, choices, layouts_of, pareto
 from suanli.plan.serving.times import Replica
 from suanli.units import format_seconds
 
 NODE = 8
+Paid = float | str | None  # dollars of a GPU-hour, or a kind of price
+ON_DEMAND = "on-demand"
+PIPELINES = (1, 2, 4, 8)  # stages tried until a model fits
 _SHOWN = 12  # choices of a search
 _TRIED = 24  # cheapest choices answered in full, waits and all, until one meets the targets
 
 
-def price_of(device: Device, typed: float | None) -> tuple[float, str] | None:
-    """$/h of one device: as typed, else the catalogue's on-demand price; None where there is none."""
-    if typed is not None:
+def price_of(device: Device, typed: Paid) -> tuple[float, str] | None:
+    """$/h of one device: as typed, else the catalogue's of the kind typed, on-demand where none was; None where there
+    is none. Raises as `find_price` does for a faulty file of the user's."""
+    if typed is not None and not isinstance(typed, str):
         return float(typed), "price as given"
     try:
-        return catalogue_price(device)
-    except SuanliError:
+        return catalogue_price(device, typed or ON_DEMAND)
+    except UnknownNameError:
         return None
 
 
 def search(
     request: Request, at: Service, kinds: list[Device], asked: Targets | None, number: int | None,
-    degrees: dict[str, int], price: float | None,
+    degrees: dict[str, int], price: Paid,
 ) -> tuple[Service, Inference]:  # fmt: skip
     """The cheapest choice over layouts and GPU kinds, answered in full. Raises InputError where nothing will do."""
     targets = asked or Targets(rate=at.rate)
@@ -49,28 +52,43 @@ def search(
         whole = answer(chosen)
         if targets.rate is None or _meets(whole.ttft_s, whole.tpot_s, targets):
             return chosen, replace(whole, choices=tuple(ranked[:_SHOWN]), front=tuple(pareto(found)))
+    if not every:
+        _refuse_size(at, kinds, number, degrees)
     _refuse(request, kinds, targets, every)
     raise AssertionError("a fault was recorded")
 
 
 def _found(
-    at: Service, kinds: list[Device], targets: Targets, number: int | None, degrees: dict[str, int], price: float | None
+    at: Service,
+    kinds: list[Device],
+    targets: Targets,
+    number: int | None,
+    degrees: dict[str, int],
+    price: Paid,
 ) -> list[Choice]:
     """Every choice on every kind."""
     experts = max((p.layer.num for p in at.arch.leaves() if isinstance(p.layer, Experts)), default=0)
     found: list[Choice] = []
     for device in kinds:
         paid = price_of(device, price)
-        stages = degrees.get("pp", 1)
-        most = min(number or NODE * stages, NODE * stages)
-        wanted = {name: value for name, value in degrees.items() if name != "cp"}
-        layouts = [
-            replace(each, cp=degrees.get("cp", 1))
-            for each in layouts_of(experts, most, (stages,))
-            if all(getattr(each, name) == value for name, value in wanted.items())
-        ]
-        found += choices(_builder(at, device), layouts, at.requests, targets, None if paid is None else paid[0])
+        for stages in (degrees["pp"],) if "pp" in degrees else PIPELINES:
+            layouts = _layouts(experts, stages, number, degrees)
+            here = choices(_builder(at, device), layouts, at.requests, targets, None if paid is None else paid[0])
+            found += here
+            if here:  # a longer pipeline is for models that need it
+                break
     return [each for each in found if number is None or each.gpus <= number]
+
+
+def _layouts(experts: int, stages: int, number: int | None, degrees: dict[str, int]) -> list[ServingLayout]:
+    """Layouts of so many stages in as many nodes, with the degrees that were given."""
+    most = min(number or NODE * stages, NODE * stages)
+    wanted = {name: value for name, value in degrees.items() if name != "cp"}
+    return [
+        replace(each, cp=degrees.get("cp", 1))
+        for each in layouts_of(experts, most, (stages,))
+        if all(getattr(each, name) == value for name, value in wanted.items())
+    ]
 
 
 def _meets(ttft_s: float | None, tpot_s: float, targets: Targets) -> bool:
@@ -84,12 +102,22 @@ def _cost(each: Choice) -> tuple[float, float]:
     return (money if money is not None else each.gpus / (1 if each.replicas else each.tokens_per_s), each.tpot_s)
 
 
-def _service(at: Service, best: Choice, targets: Targets, price: float | None) -> Service:
+def _service(at: Service, best: Choice, targets: Targets, price: Paid) -> Service:
     device = find_device(best.gpu)
     return replace(
         at, device=device, gpus=best.gpus, layout=best.layout, price=price_of(device, price),
         users=None if targets.rate else best.concurrency * (best.replicas or 1), rate=targets.rate,
     )  # fmt: skip
+
+
+def _refuse_size(at: Service, kinds: list[Device], number: int | None, degrees: dict[str, int]) -> None:
+    """Raise for the first kind whose memory is too small, saying by how much and what would fit."""
+    known = {name: value for name, value in degrees.items() if name != "cp"}
+    rest = known.get("pp", 1) * known.get("dp_attention", 1)
+    tp = known.get("tp", max(min(number or NODE, NODE) // rest, 1))
+    for device in kinds:
+        check_fits(at.arch, device, scheme=at.precision.scheme, engine=at.engine,
+                   layout=ServingLayout(**{**known, "tp": tp}))  # fmt: skip
 
 
 def _refuse(request: Request, kinds: list[Device], targets: Targets, every: list[Choice]) -> None:
@@ -121,14 +149,14 @@ def _builder(at: Service, device: Device) -> Callable[[ServingLayout], tuple[Rep
         scheme = at.precision.scheme
         if not fits(at.arch, device, scheme=scheme, engine=at.engine, layout=layout):  # no remedy is asked for here
             raise InputError(Fault(code="no_fit", message="weights leave no room"))
-        held = hold(replace(at, device=device, layout=layout))
-        replica = build_replica(at.arch, device, layout, at.precision, at.preset.profile)
-        return replica, float(held.budget.max_concurrency)
+        here = replace(at, device=device, layout=layout)
+        held = hold(here)
+        return replica_of(here), float(held.budget.max_concurrency)
 
     return build
 
 
-def side_by_side(at: Service, kinds: list[Device], price: float | None) -> tuple[Service, Inference]:
+def side_by_side(at: Service, kinds: list[Device], price: Paid) -> tuple[Service, Inference]:
     """The same load and layout on every kind; the answer in full is that of the cheapest tokens, without prices of the
     most. A kind that cannot be used is left out; where all are, their faults are raised."""
     done: list[tuple[Service, Inference]] = []

@@ -21,7 +21,7 @@ from suanli.formulas.kernels import Numbers, larger, smaller
 from suanli.nouns.curves import COLLECTIVES, AttentionCurve, CollectiveCurve, ExpertsCurve, Fabric, MatmulCurve
 from suanli.nouns.hardware import Device
 
-_PEAK_OF = {"bf16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4"}
+PEAK_OF = {"bf16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4"}
 _SWITCH = "all_reduce_switch"  # the switches add up (NVLS); taken where it is faster and the group large enough
 
 
@@ -231,7 +231,7 @@ class DeviceCurves:
             sections: tuple[Mapping[str, Any], ...] = (self.file.matmul, self.file.experts, self.file.attention)
             return next(float(curves[dtype].peak_flop_per_s) for curves in sections if dtype in curves)
         peaks, scale = self.device.peaks_flop_per_s, self._scale.get(dtype, 1.0)
-        name = _PEAK_OF[dtype]
+        name = PEAK_OF[dtype]
         peak = peaks.get(name) or (peaks.get("fp16") if name == "bf16" else None)
         return None if peak is None else peak / self.device.torch_devices_per_package * scale
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 from suanli import api
-from suanli.cli.options import Json, Model, Output, Text, complete_gpu, text_option
+from suanli.cli.options import Json, Output, Text, complete_gpu, complete_model, text_option
 from suanli.cli.run import never, run
 
 
@@ -23,6 +25,11 @@ def complete_scheme(incomplete: str) -> list[str]:
     return [each.name for each in list_schemes() if each.name.startswith(incomplete.lower())]
 
 
+_MODEL_HELP = (
+    "A preset (llama-3.1-70b; see `suanli models`), a config.json, a folder with one, a .safetensors or .gguf file, "
+    "whose header then gives the weights, or a hub id org/name."
+)
+Model = Annotated[str, typer.Argument(help=_MODEL_HELP, autocompletion=complete_model, show_default=False)]
 Gpu = Annotated[
     Text, text_option("--gpu", "Device, like h100-sxm; several with commas are compared.", complete=complete_gpu,
                       metavar="NAME")
@@ -41,7 +48,7 @@ Ep = Annotated[Text, text_option("--ep", "Ranks the experts are spread over.", m
 Groups = Annotated[Text, text_option("--dp-attention", "Data-parallel groups of the attention.", metavar="N")]
 Cp = Annotated[Text, text_option("--cp", "Of the tp ranks, those that share a cache's positions.", metavar="N")]
 Dtype = Annotated[
-    Text, text_option("--dtype", "How weights are stored: bf16 (default), fp8, nvfp4, awq-4bit-128, q4_k …",
+    Text, text_option("--dtype", "Of weights: fp8, awq-4bit-128, q4_k … Default: the file's or config's, else bf16.",
                       complete=complete_scheme)
 ]  # fmt: skip
 KvDtype = Annotated[Text, text_option("--kv-dtype", "How the cache is stored: bf16 (default), fp8, q8_0 …")]
@@ -62,13 +69,20 @@ Disaggregate = Annotated[
     Text, text_option("--disaggregate", "GPUs of prefill and of decode, each on its own: 4:8.", metavar="P:D")
 ]
 Link = Annotated[
-    Text, text_option("--link", "One GPU's way to the other pool: 50GB/s. Default: a node's links.", metavar="RATE")
+    Text,
+    text_option(
+        "--link",
+        "A GPU's link one way, to the other pool or its replica: 50GB/s. Default: the catalogue's.",
+        metavar="RATE",
+    ),
 ]
 Stages = Annotated[
     Text,
     text_option("--stages", "Work beside the model, time and workers: pre=5ms:4,post=2ms:4.", metavar="NAME=TIME:N"),
 ]
-Price = Annotated[Text, text_option("--price", "Dollars of a GPU-hour. Default: the catalogue's.", metavar="USD")]
+Price = Annotated[
+    Text, text_option("--price", "Dollars of a GPU-hour, or spot, reserved. Default: on-demand.", metavar="USD")
+]
 Sell = Annotated[Text, text_option("--sell", "Price a million output tokens sell at, for the margin.", metavar="USD")]
 Utilisation = Annotated[Text, text_option("--utilisation", "Part of paid time with this load: 60%.", metavar="PART")]
 Pue = Annotated[Text, text_option("--pue", "Facility over IT power. Default 1.", metavar="N")]

@@ -34,7 +34,7 @@ class SequenceBytes:
 
 @dataclass(frozen=True, kw_only=True)
 class IdealTimes:
-    """The same load with every operator at its peak rate and nothing between operators."""
+    """The same load with every operator at its peak rate, collectives at the best fitted, nothing between operators."""
 
     ttft_s: float | None = _field("s", "to the first token")
     tpot_s: float = _field("s", "to each further token")
@@ -82,6 +82,8 @@ class Inference:
     ideal: IdealTimes = _field("", "the same load at the data sheet's rates")
     kv_bytes_per_token: float = _field("B", "whole model, a token past every window")
     kv_bytes_per_sequence: SequenceBytes = _field("B", "of isl + osl positions")
+    kv_paged_by_engine: Mapping[str, float] = _field("B", "of one sequence, in each engine's pages")
+    kv_expanded_bytes_per_token: float | None = _field("B", "whole keys and values; None: no latents", default=None)
     kv_cache: KvCache = _field("", "by kind of layer")
     weights_bytes: float = _field("B", "whole model")
     weights: WeightBytes = _field("", "by part")

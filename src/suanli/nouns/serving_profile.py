@@ -37,6 +37,10 @@ class ServingProfile:
         """The same with some numbers multiplied."""
         return replace(self, **{name: getattr(self, name) * factor for name, factor in factors.items()})
 
+    def least(self, other: ServingProfile) -> ServingProfile:
+        """The smaller of each number of two."""
+        return ServingProfile(**{name: min(getattr(self, name), getattr(other, name)) for name in NUMBERS})
+
 
 NUMBERS = tuple(each.name for each in fields(ServingProfile))
 

@@ -32,6 +32,7 @@ def infer_document(result: Result) -> Document:
         _percentiles(found),
         _memory(found),
         _cache(found),
+        _pages(found),
         _money(found),
         neighbours_table(found),
         calibration_facts(found),
@@ -123,6 +124,16 @@ def _cache(found: Inference) -> Table:
         f"{format_bytes(sequence.ideal)}, in {cache.engine}'s pages {format_bytes(sequence.paged)}"
     )
     return Table(title, ("kind", "layers", "a token", "fixed", "window", "a token, one GPU"), rows)
+
+
+def _pages(found: Inference) -> Facts:
+    """One sequence exactly and as each engine keeps it; of latents what they save."""
+    rows = [("nothing rounded", format_bytes(found.kv_bytes_per_sequence.ideal), "")]
+    rows += [(name, format_bytes(size), "") for name, size in found.kv_paged_by_engine.items()]
+    if found.kv_expanded_bytes_per_token is not None:
+        whole = found.kv_expanded_bytes_per_token
+        rows.append(("keys and values", f"{exact(whole)} B", "a token, where an engine keeps no latents"))
+    return Facts("One sequence in the pages of", tuple(rows))
 
 
 def _money(found: Inference) -> Facts:

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suanli.catalog.devices import find_device
-from suanli.catalog.serving_presets import find_serving_preset
+from suanli.catalog.serving_presets import find_serving_preset, serving_preset_names
 from suanli.nouns.arch import Arch
+from suanli.nouns.layers import Linear
 from suanli.nouns.serving import ServingLayout
 from suanli.plan.serving.precision import Precision
 from suanli.plan.serving.rank import rank_work
@@ -21,7 +22,7 @@ from suanli.plan.serving.times import Replica
 from suanli.readers.preset import read_named_preset
 
 read = functools.cache(read_named_preset)
-PRESETS = ("ideal", "vllm", "tensorrt-llm", "sglang")
+PRESETS = serving_preset_names()
 
 
 def replica(
@@ -109,13 +110,8 @@ def test_a_larger_batch_never_decodes_fewer_tokens_a_second(batch: int, more: in
 @given(st.integers(1, 512), st.integers(1, 100_000), st.sampled_from(PRESETS[1:]))
 def test_an_engine_is_never_faster_than_the_ideal(batch: int, keys: int, preset: str) -> None:
     ideal, real = (replica(preset=name, tp=2) for name in ("ideal", preset))
-
-    # its own all-reduce beats NCCL's time, so collectives are left out
-    def without(served: Replica) -> float:
-        entries = served.decode_parts(float(batch), float(keys)).seconds(served.profile)
-        return sum(value for name, value in entries.items() if name != "collectives")
-
-    assert without(ideal) <= without(real) * (1 + 1e-9)
+    assert ideal.decode_s(float(batch), float(keys)) <= real.decode_s(float(batch), float(keys)) * (1 + 1e-9)
+    assert ideal.prefill_s(float(keys), float(keys)) <= real.prefill_s(float(keys), float(keys)) * (1 + 1e-9)
 
 
 @settings(max_examples=30)
@@ -130,7 +126,7 @@ def test_more_bandwidth_is_never_slower(more: float, batch: int, keys: int, pres
 @pytest.mark.parametrize(("isl", "pairs"), [(1, 1), (4, 10), (100, 5050)])
 def test_prefill_counts_each_pair_once(isl: int, pairs: int) -> None:
     served = replica()
-    attention = served._prefill_attention(float(isl), float(isl), float(isl))
+    attention = served._prefill_attention(served.work, float(isl), isl - (isl - 1) / 2)
     flops = 32 * 2 * 32 * (128 + 128) * pairs  # layers, multiply-add, heads, both products
     assert attention == pytest.approx(flops / find_device("h100-sxm").peaks_flop_per_s["bf16"])
 
@@ -138,3 +134,52 @@ def test_prefill_counts_each_pair_once(isl: int, pairs: int) -> None:
 def test_a_pipeline_decodes_its_sequences_in_shares() -> None:
     one, two = replica("llama-3.1-70b", tp=4), replica("llama-3.1-70b", tp=4, pp=2)
     assert two.decode_parts(16.0, 1000.0).weights == pytest.approx(one.decode_parts(8.0, 1000.0).weights)
+
+
+# --- positions that do not decode ---------------------------------------------------------------------------------
+
+
+def test_a_picture_tower_is_no_part_of_a_step() -> None:
+    """The same language model behind a tower reads the same weights for a token, and sees 256 positions more."""
+    plain, seeing = replica("qwen2-7b"), replica("qwen2-vl-7b")
+    assert seeing.work.layers == plain.work.layers == 28
+    assert seeing.work.products == plain.work.products and seeing.work.extra == 256
+    assert seeing.decode_s(8.0, 1000.0) == pytest.approx(plain.decode_s(8.0, 1256.0), rel=1e-12)
+
+
+def test_a_picture_goes_with_the_first_piece_of_a_prompt() -> None:
+    plain, seeing = replica("qwen2-7b"), replica("qwen2-vl-7b")
+    tower = seeing.work.sides
+    assert [side.rows for side in tower] == [1024.0, 256.0]
+    macs = sum(side.rows * each.count * each.n * each.k for side in tower for each in side.products)
+    attention = sum(each.count * 1024 * each.keys * each.heads * each.inner_prefill for each in tower[0].attending)
+    first = seeing.prefill_parts(500.0, 500.0).arithmetic - plain.prefill_parts(756.0, 756.0).arithmetic
+    assert first == pytest.approx(2 * (macs + attention) / seeing.peak("bf16"), rel=1e-9)
+    assert seeing.prefill_parts(500.0, 1000.0).arithmetic == pytest.approx(
+        plain.prefill_parts(500.0, 1256.0).arithmetic
+    )
+
+
+def test_a_decoder_reads_its_own_weights_and_the_encoders_keys() -> None:
+    """T5-3B: 24 layers of self-attention over the answer, 24 of cross-attention over what the encoder was given."""
+    served = build_replica(read("t5-3b"), find_device("h100-sxm"), ServingLayout(), Precision.of(), encoded=512.0)
+    rate = find_device("h100-sxm").memory_bytes_per_s
+    token = 24 * 2 * 32 * 128 * 2
+    assert served.work.layers == 24
+    assert served.decode_parts(1.0, 100.0).cache == pytest.approx(token * (100 + 512) / rate)
+    # q and o of both attentions, k and v of one, and the MLP; keys and values of the other are made once a prompt
+    layer = 6 * 1024 * 4096 + 2 * 1024 * 16384
+    assert sum(each.count * each.n * each.k for each in served.work.products) == 24 * layer + 1024 * 32_128
+    made = [side for side in served.work.sides if side.products]
+    assert [side.rows for side in made] == [512.0]
+    encoder = 4 * 1024 * 4096 + 2 * 1024 * 16384
+    assert sum(each.count * each.n * each.k for each in made[0].products) == 24 * (encoder + 2 * 1024 * 4096)
+
+
+@pytest.mark.parametrize("model", ["whisper-large-v3", "llama-3.2-11b-vision", "gemma-3-27b-vision", "t5-3b"])
+def test_terms_of_all_streams_hold_every_matrix(model: str) -> None:
+    arch = read(model)
+    work = rank_work(arch, ServingLayout(), Precision.of(), 512.0)
+    held = sum(each.count * each.n * each.k for part in (work, *work.sides) for each in part.products)
+    linear = [placed for placed in arch.leaves() if isinstance(placed.layer, Linear)]
+    assert held == sum(each.times * each.layer.in_features * each.layer.out_features for each in linear)

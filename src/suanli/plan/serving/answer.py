@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from suanli.catalog.engines import find_engine
+from suanli.catalog.serving_presets import ideal_preset
 from suanli.errors import Fault, InputError
 from suanli.nouns.arch import Arch
 from suanli.nouns.hardware import Device
@@ -14,14 +15,16 @@ from suanli.nouns.infer import IdealTimes, Inference, SequenceBytes
 from suanli.nouns.serving import KvCache, MemoryBudget, ServingLayout, ServingRates, WeightBytes
 from suanli.nouns.serving_cost import TokenCost, TokenEnergy
 from suanli.nouns.serving_load import LoadResult, Percentiles, Saturation
-from suanli.nouns.serving_profile import PowerProfile, ServingPreset, ServingProfile
+from suanli.nouns.serving_profile import PowerProfile, ServingPreset
 from suanli.nouns.serving_ways import Disaggregation, Interference, Speculation, StagedService
 from suanli.nouns.step import Entry
+from suanli.nouns.stored import unstored
 from suanli.plan.serving.budget import activation_bytes, asked, memory_budget
-from suanli.plan.serving.cache import kv_cache
+from suanli.plan.serving.cache import kv_cache, pages_by_engine
 from suanli.plan.serving.chunks import interference, later_s
 from suanli.plan.serving.cost import Load, token_cost, token_energy
 from suanli.plan.serving.fits import check_fits
+from suanli.plan.serving.links import node_of
 from suanli.plan.serving.load import Requests, closed_loop, open_loop, saturation, static_batch
 from suanli.plan.serving.pools import Pools
 from suanli.plan.serving.power import joule_parts, joules_per_token
@@ -35,8 +38,8 @@ from suanli.plan.serving.ways import Draft, Transfer, drafting_of, transfer_of, 
 from suanli.plan.serving.weights import weight_bytes
 from suanli.units import GIGA
 
-_IDEAL = ServingProfile()
-SIMULATED = 2000  # requests: the 99th percentile rests on twenty
+SIMULATED, FEWEST = 2000, 200  # requests: the 99th percentile rests on twenty; fewer where each comes in many pieces
+_PIECES = 400_000  # of prompts in a simulation at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +67,13 @@ class Service:
     draft: Draft | None = field(default=None, metadata={"doc": "what drafts tokens"})
     chunk: float | None = field(default=None, metadata={"unit": "tokens", "doc": "prompts in pieces; None: whole"})
     pools: tuple[int, int] | None = field(default=None, metadata={"doc": "GPUs of prefill and of decode"})
-    link_bytes_per_s: float | None = field(default=None, metadata={"unit": "B/s", "doc": "of a GPU, between pools"})
+    link_bytes_per_s: float | None = field(
+        default=None,
+        metadata={
+            "unit": "B/s",
+            "doc": "one direction of a GPU's link: to the other pool, else to the others of its replica",
+        },
+    )
     stages: tuple[StageAsked, ...] = ()
 
     @property
@@ -89,7 +98,8 @@ def hold(at: Service) -> Held:
     scheme, layout = at.precision.scheme, at.layout
     check_fits(at.arch, at.device, scheme=scheme, engine=at.engine, layout=layout)
     length = at.requests.positions
-    cache = kv_cache(at.arch, length, dtype=at.precision.cache, engine=at.engine, layout=layout)
+    encoded = math.ceil(at.requests.encoded) or None
+    cache = kv_cache(at.arch, length, dtype=at.precision.cache, engine=at.engine, layout=layout, encoder_tokens=encoded)
     weights = weight_bytes(at.arch, scheme, layout)
     memory = float(at.device.memory_bytes_per_torch_device or 0)
     activations = activation_bytes(at.arch, at.engine, layout)
@@ -109,7 +119,7 @@ def _most(at: Service, cache: KvCache, budget: MemoryBudget) -> int:
     """Sequences at once. A draft model has its weights and its caches on the same GPUs."""
     if at.draft is None or at.draft.arch is None or not cache.blocks:
         return budget.max_concurrency
-    weights = weight_bytes(at.draft.arch, at.precision.scheme, at.layout).per_rank
+    weights = weight_bytes(at.draft.arch, unstored(at.precision.scheme), at.layout).per_rank
     own = kv_cache(at.draft.arch, at.requests.positions, dtype=at.precision.cache, engine=at.engine, layout=at.layout)
     left = budget.cache - weights
     most = at.layout.dp_attention * math.floor(left / (cache.paged_bytes_per_rank + own.paged_bytes_per_rank))
@@ -122,19 +132,33 @@ def _most(at: Service, cache: KvCache, budget: MemoryBudget) -> int:
     return most
 
 
+def replica_of(at: Service) -> Replica:
+    """One engine on its GPUs. Raises InputError for a device of unknown memory rate or, where needed, links."""
+    links = (
+        None
+        if at.link_bytes_per_s is None or at.pools is not None
+        else node_of(at.device.id, at.layout.gpus, at.link_bytes_per_s)
+    )
+    return build_replica(
+        at.arch, at.device, at.layout, at.precision, at.preset.profile, links, encoded=at.requests.encoded
+    )
+
+
 def answer(at: Service) -> Inference:
-    """The whole answer. Raises as `hold`, and UnknownNameError for a device without measured kernels."""
+    """The whole answer. Raises as `hold`, and InputError for a device whose memory rate or links are not known."""
     held = hold(at)
-    replica = build_replica(at.arch, at.device, at.layout, at.precision, at.preset.profile)
+    replica = build_replica(at.arch, at.device, at.layout, at.precision, at.preset.profile, encoded=at.requests.encoded)
     seen = _seen(at, replica, held)
     offered = at.rate if at.rate is not None else seen.load.requests_per_s * at.replicas
     behind = _behind(at, offered)
     if behind is not at:
         at, seen = behind, _seen(behind, replica, held)
-    bound = _seen(at, with_profile(replica, _IDEAL), held).load
+    bound = _seen(at, with_profile(replica, ideal_preset().profile.least(replica.profile)), held).load
     load, entries = seen.load, _decode_entries(seen, at)
     step = sum(each.seconds for each in entries)
     cost, energy, reasons = _bill(at, replica, load)
+    encoded = math.ceil(at.requests.encoded) or None
+    pages, expanded = pages_by_engine(at.arch, at.requests.positions, at.precision.cache, encoded)
     return Inference(
         model=at.arch.name, gpu=at.device.short_id, gpus=at.gpus, replicas=at.replicas, layout=at.layout,
         preset=at.preset.name, fits=True,
@@ -146,6 +170,7 @@ def answer(at: Service) -> Inference:
         ideal=IdealTimes(ttft_s=bound.ttft_s, tpot_s=bound.tpot_s, tokens_per_second=at.replicas * bound.tokens_per_s),
         kv_bytes_per_token=held.cache.bytes_per_token,
         kv_bytes_per_sequence=SequenceBytes(ideal=held.cache.ideal_bytes, paged=held.cache.paged_bytes),
+        kv_paged_by_engine=pages, kv_expanded_bytes_per_token=expanded,
         kv_cache=held.cache, weights_bytes=held.weights.total, weights=held.weights, memory=held.budget,
         max_concurrency=at.replicas * held.most,
         usd_per_million_tokens=None if cost is None else cost.usd_per_million_output_only,
@@ -199,7 +224,7 @@ def _seen(at: Service, replica: Replica, held: Held) -> _Seen:
 def _in_pools(at: Service, replica: Replica, rates: ServingRates, most: float) -> _Seen:
     """Prefill and decode apart."""
     assert at.pools is not None, "asked before"
-    moved: Transfer = transfer_of(at.arch, replica, at.requests.isl, at.engine, at.gpus, at.link_bytes_per_s)
+    moved: Transfer = transfer_of(at.arch, replica, at.requests, at.engine, at.gpus, at.link_bytes_per_s)
     prefill, decode = (gpus // at.layout.gpus for gpus in at.pools)
     pools = Pools(rates=rates, prefill=prefill, decode=decode, transfer_s=moved.seconds, most=most)
     load = pools.at_rate(at.rate, at.requests) if at.rate is not None else pools.with_users(at.users or 1, at.requests)
@@ -273,9 +298,10 @@ def _percentiles(at: Service, seen: _Seen) -> Percentiles | None:
     if at.rate is None or seen.load.saturated or at.pools is not None:
         return None
     chunk = at.chunk or float(find_engine(at.engine).chunk_tokens)
-    arrivals = poisson(at.rate / at.replicas, SIMULATED, at.seed)
+    count = max(min(SIMULATED, int(_PIECES // math.ceil(at.requests.isl / chunk))), FEWEST)
+    arrivals = poisson(at.rate / at.replicas, count, at.seed)
     held = int(min(seen.most, 4 * seen.load.concurrency + 64))  # far above the mean: a table of steps needs an end
-    how = f"{SIMULATED:,} requests arriving by chance (Poisson), seed {at.seed}, a tenth of them not counted"
+    how = f"{count:,} requests arriving by chance (Poisson), seed {at.seed}, a tenth of them not counted"
     return simulate(getattr(seen.rates, "rates", seen.rates), arrivals, at.requests, held, chunk, how)
 
 
@@ -291,7 +317,7 @@ def _bill(
     prefill = None if at.pools is not None else min(load.requests_per_s * load.prefill_s, 1.0) or None  # of its time
     work = Load(
         concurrency=max(round(load.concurrency * engines), 1), output_tokens_per_s=load.tokens_per_s * engines,
-        gpus=gpus, isl=round(at.requests.isl), osl=round(at.requests.osl), prefill_fraction=prefill,
+        gpus=gpus, isl=round(at.requests.prompt), osl=round(at.requests.osl), prefill_fraction=prefill,
         utilisation=at.utilisation,
     )  # fmt: skip
     cost = None

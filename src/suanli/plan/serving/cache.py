@@ -24,6 +24,7 @@ from suanli.plan.serving.check import check_layout
 from suanli.plan.serving.kept import (
     CROSS,
     GROWING,
+    LATENT,
     MASK,
     STATE,
     WINDOW,
@@ -89,6 +90,25 @@ def kv_cache(
     )
 
 
+ENGINES = ("vllm", "sglang", "tensorrt-llm")
+
+
+def pages_by_engine(
+    arch: Arch, tokens: int, dtype: str = "bf16", encoder_tokens: int | None = None
+) -> tuple[dict[str, float], float | None]:
+    """One sequence of the whole model in the pages of each engine [B]; and, of a model that caches latents, bytes of a
+    token where an engine keeps whole keys and values instead. Raises as `kv_cache`."""
+    _check(arch, tokens, encoder_tokens)
+    asked = _Asked(arch, parts_of(arch), encoder_tokens or 1, "bf16")
+    whole = asked.stages(tokens, Cached(format=find_format(dtype)), 1)[0]
+    rules = [find_engine(name) for name in ENGINES]
+    pages = {each.name: _number(paged(whole, each, each.hybrid_rule).total_bytes) for each in rules}
+    if not any(kept.kind == LATENT for kept, _ in whole.leaves()):
+        return pages, None
+    spread = asked.stages(tokens, Cached(format=find_format(dtype), expanded=True), 1)[0]
+    return pages, _number(sum((times * kept.token_bytes for kept, times in spread.leaves() if kept.grows), Fraction(0)))
+
+
 @dataclass(frozen=True)
 class _Asked:
     """A model whose cache is asked for."""
@@ -115,13 +135,14 @@ def _check(arch: Arch, tokens: int, encoder_tokens: int | None) -> None:
         if not good and not (value is None and name == "encoder_tokens"):
             faults.add(code=f"bad_{name}", message=f"{name} is not a possible length", got=shown(value),
                        expected=f"a whole number from 1 to {MAX_LENGTH:,}")  # fmt: skip
-    if encoder_tokens is None and _needs_encoder_tokens(arch):
+    if encoder_tokens is None and needs_encoder_tokens(arch):
         faults.add(code="missing_encoder_tokens", message="the model's encoder takes inputs of any length",
                    where="encoder_tokens", expected="positions the decoder attends to")  # fmt: skip
     faults.raise_if_any()
 
 
-def _needs_encoder_tokens(arch: Arch) -> bool:
+def needs_encoder_tokens(arch: Arch) -> bool:
+    """Whether the cache of cross-attention is as long as what an encoder is given."""
     streams = {
         placed.layer.key_stream
         for placed in arch.leaves()

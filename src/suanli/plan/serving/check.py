@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from suanli.errors import FaultList, InputError, shown
+from suanli.nouns.arch import Arch
 from suanli.nouns.layers import Attention, Experts, Scan
 from suanli.nouns.serving import ServingLayout
-from suanli.plan.pieces import HEADS, Parts
+from suanli.plan.pieces import HEADS, Parts, parts_of
 
 MAX_RANKS = 4096
 _OPTIONS = {"dp_attention": "--dp-attention"}
@@ -25,6 +26,15 @@ def check_layout(parts: Parts, layout: ServingLayout) -> None:
     _check_heads(parts, layout, faults)
     _check_experts(parts, layout, faults)
     faults.raise_if_any()
+
+
+def can_cut(arch: Arch, layout: ServingLayout) -> bool:
+    """Whether a layout can cut a model."""
+    try:
+        check_layout(parts_of(arch), layout)
+    except InputError:
+        return False
+    return True
 
 
 def _option(name: str) -> str:
@@ -47,8 +57,9 @@ def _check_heads(parts: Parts, layout: ServingLayout, faults: FaultList) -> None
             continue
         copies = max(1, layout.tp // heads)
         if layout.cp > copies:
+            often = "once" if copies == 1 else f"{copies} times"
             faults.add(code="bad_cp", message="more ranks share positions than hold the same heads", where="--cp",
-                       got=f"{layout.cp}, where {heads} heads over {layout.tp} are held {copies} times",
+                       got=f"{layout.cp}, where {heads} heads over {layout.tp} are held {often}",
                        expected=f"at most {copies}")  # fmt: skip
     if layout.tp % layout.cp:
         faults.add(code="not_divisible", message="positions are shared among the tp ranks", where="--cp",

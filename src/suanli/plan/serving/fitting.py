@@ -2,19 +2,21 @@
 
 A time is linear in the profile's numbers: Σ number · feature. Each number is `believed · exp(θ)`, one engine's
 `… · exp(θ + shift)`; θ and shifts are pulled to 0 by their spreads, errors count as logarithms and beyond a few percent
-by their size alone (Huber), as step times of training are fitted (`plan.calibrate`).
+by their size alone (Huber), as step times of training are fitted (`plan.calibrate`). Data-sheet rates are never beaten:
+factors on them end at 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from suanli.nouns.serving_profile import NUMBERS, ServingProfile
 from suanli.plan.serving.times import Replica
 
 Array = Any
+ROOFS = ("weights", "cache", "prefill")  # their rooflines are at data-sheet rates; NCCL's times can be beaten
 NOISE = 0.04  # of a logarithm: beyond it an error counts by its size
 _STEPS, _ENOUGH = 40, 1e-6
 
@@ -138,4 +140,10 @@ def _fitted(theta: Array, names: Sequence[tuple[str | None, str]], believed: Ser
     for (kind, name), shift in zip(names, theta, strict=True):
         factors.setdefault(kind, {})[name] = math.exp(float(shift))
     shared = believed.scaled(factors.pop(None))
-    return FittedEngines(shared, {str(kind): shared.scaled(found) for kind, found in factors.items()})
+    engines = {str(kind): _physical(shared.scaled(found)) for kind, found in factors.items()}
+    return FittedEngines(_physical(shared), engines)
+
+
+def _physical(profile: ServingProfile) -> ServingProfile:
+    """The profile, no factor on a data-sheet rate below 1."""
+    return replace(profile, **{name: max(getattr(profile, name), 1.0) for name in ROOFS})

@@ -22,10 +22,17 @@ _WORTH = 1e-3  # a larger batch that brings less than this part more tokens is n
 
 @dataclass(frozen=True, kw_only=True)
 class Requests:
-    """What every request is: prompt and answer lengths, in tokens."""
+    """What every request is: prompt and answer lengths, in tokens. Where an encoder takes the prompt (`encoded`), the
+    decoder begins with one token of its own."""
 
     isl: float
     osl: float
+    encoded: float = 0.0
+
+    @property
+    def prompt(self) -> float:
+        """Tokens that a user sends."""
+        return self.encoded or self.isl
 
     @property
     def mean_keys(self) -> float:

@@ -6,7 +6,7 @@ pool is never disturbed by a prefill. A user has prefill's wait, the prompt, the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from suanli.formulas.queueing import mean_wait_md1_s
 from suanli.nouns.serving import ServingRates
@@ -62,30 +62,40 @@ class Pools:
     def at_rate(self, rate: float, requests: Requests) -> LoadResult:
         """One decode replica's part of `rate` requests a second of the whole."""
         most = self.limit(requests)
-        saturated = rate >= most.requests_per_s * self.decode
         each = min(rate / self.decode, most.requests_per_s)
-        served = self._together(each, requests)
+        found = self._loaded(rate / self.decode, self._together(each, requests), self.prompt_s(requests), requests)
+        if rate < most.requests_per_s * self.decode:
+            return found
+        return replace(found, queue_s=None, ttft_s=None, saturated=True, requests_per_s=each,
+                       tokens_per_s=each * requests.osl)  # fmt: skip
+
+    def _loaded(self, each: float, served: float, prompt: float, requests: Requests) -> LoadResult:
+        """`each` requests a second on one decode replica, `served` sequences on it; below the limit."""
         step = float(self.rates.decode_s(max(served, 1.0), requests.mean_keys))
-        prompt = self.prompt_s(requests)
-        queue = None if saturated else float(mean_wait_md1_s(rate * prompt / self.prefill, prompt))
-        own = prompt + self.transfer_s + step / 2
+        busy = min(each * self.decode * prompt / self.prefill, _FULL)
+        queue = float(mean_wait_md1_s(busy, prompt))
         return LoadResult(
             concurrency=served, queue_s=queue, schedule_s=self.transfer_s + step / 2, prefill_s=prompt,
-            ttft_s=None if queue is None else queue + own, tpot_s=step, decode_s=step,
-            tokens_per_s=each * requests.osl, requests_per_s=each, saturated=saturated,
+            ttft_s=queue + prompt + self.transfer_s + step / 2, tpot_s=step, decode_s=step,
+            tokens_per_s=each * requests.osl, requests_per_s=each,
         )  # fmt: skip
 
     def with_users(self, users: float, requests: Requests) -> LoadResult:
-        """One decode replica's part of `users` who never rest: the rate at which all of them are in the system."""
-        most = self.limit(requests).requests_per_s * self.decode
-        low, high = 0.0, most * _FULL
+        """One decode replica's part of `users` who never rest: as many sequences on it as make all of them in the
+        system (Little's law)."""
+        prompt, low = self.prompt_s(requests), 0.0
+        high = self.limit(requests).concurrency * _FULL
         for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            load = self.at_rate(middle, requests)
+            load = self._of_served((low + high) / 2, prompt, requests)
             assert load.ttft_s is not None, "below the limit"
-            inside = middle * (load.ttft_s + (requests.osl - 1) * load.tpot_s)
-            low, high = (middle, high) if inside < users else (low, middle)
-        return self.at_rate(low or high, requests)
+            inside = load.requests_per_s * self.decode * (load.ttft_s + (requests.osl - 1) * load.tpot_s)
+            low, high = (load.concurrency, high) if inside < users else (low, load.concurrency)
+        return self._of_served(low or high, prompt, requests)
+
+    def _of_served(self, served: float, prompt: float, requests: Requests) -> LoadResult:
+        """The load that keeps `served` sequences on a decode replica."""
+        step = float(self.rates.decode_s(max(served, 1.0), requests.mean_keys))
+        return self._loaded(served / (requests.osl * step), served, prompt, requests)
 
     def told(self, load: LoadResult, requests: Requests, gpus: int, moved: float, link: str) -> Disaggregation:
         """Both pools at a load. `gpus` of one replica; `moved` bytes over `link`."""

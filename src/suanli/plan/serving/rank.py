@@ -1,7 +1,8 @@
 """What one rank of a served model runs for a token: products, experts, caches read, passes, collectives, as terms.
 
 The terms know nothing of a device or of how many tokens there are; `times` gives them seconds. How leaves are cut is
-the planner's (`plan.pieces`, `plan.sharding`): the same model laid over the same ranks.
+the planner's (`plan.pieces`, `plan.sharding`): the same model laid over the same ranks. What runs once a prompt beside
+the positions that decode (an encoder, a picture's tower, keys and values of cross-attention) is a `Side`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from suanli.nouns.arch import Arch
 from suanli.nouns.layers import Attention, CausalConv, Elementwise, Experts, Linear, Norm, Scan
 from suanli.nouns.serving import ServingLayout
-from suanli.plan.pieces import ROW, VOCAB, Piece, parts_of, together
+from suanli.plan.pieces import ROW, VOCAB, Parts, Piece, parts_of, together
 from suanli.plan.serving.precision import Precision, Stored
 from suanli.plan.sharding import Degrees, rank_leaf
 
@@ -52,6 +53,9 @@ class Attending:
     inner_prefill: int = field(metadata={"doc": "the same in prefill, where a latent is expanded"})
     window: int | None
     count: int
+    keys: float | None = field(
+        default=None, metadata={"doc": "of another stream or a fixed many; None: the sequence's"}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +80,21 @@ class Exchange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Side:
+    """What one rank runs once for a prompt, over positions that do not decode."""
+
+    rows: float = field(metadata={"doc": "positions of a prompt"})
+    keys: float = field(metadata={"doc": "that each of them sees"})
+    products: tuple[Product, ...]
+    mixtures: tuple[Mixture, ...]
+    attending: tuple[Attending, ...]
+    passes: tuple[Passing, ...]
+    exchanges: tuple[Exchange, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RankWork:
-    """All terms of one rank over all stages, and how many layers there are."""
+    """All terms of one rank over all stages, and how many layers decode."""
 
     layers: int
     products: tuple[Product, ...]
@@ -86,25 +103,43 @@ class RankWork:
     passes: tuple[Passing, ...]
     exchanges: tuple[Exchange, ...]
     hidden: int
+    extra: int = field(default=0, metadata={"doc": "positions of a prompt beside its tokens: a picture's"})
+    sides: tuple[Side, ...] = ()
 
 
-def rank_work(arch: Arch, layout: ServingLayout, precision: Precision) -> RankWork:
-    """The terms of a decoder-only model under a layout; a recurrent leaf is a pass over its state."""
+def rank_work(arch: Arch, layout: ServingLayout, precision: Precision, encoded: float = 0.0) -> RankWork:
+    """The terms of a model under a layout; a recurrent leaf is a pass over its state. `encoded`: positions of an
+    encoder that takes inputs of any length."""
     parts = parts_of(arch)
-    leaves = [piece for block in parts.blocks for piece in block.pieces]
     ranks = layout.tp * layout.dp_attention
     at = Degrees(tp=layout.tp, ep=layout.ep, etp=max(ranks // layout.ep, 1))
-    found: dict[type, list[Any]] = {Product: [], Mixture: [], Attending: [], Passing: [], Exchange: []}
-    runs = [(parts.before, 1), *((block.pieces, len(block.layers)) for block in parts.blocks), (parts.after, 1)]
-    for pieces, count in runs:
-        for term in _terms(pieces, count, _Context(at, layout, precision)):
-            found[type(term)].append(term)
+    how = _Context(at, layout, precision, arch, encoded)
+    decoding = [block for block in parts.blocks if any(how.decodes(piece) for piece in block.pieces)]
+    leaves = [piece for block in decoding for piece in block.pieces if how.decodes(piece)]
+    others = dict.fromkeys(
+        piece.placed.stream for pieces, _ in _runs(parts) for piece in pieces if not how.decodes(piece)
+    )
     return RankWork(
-        layers=parts.num_layers,
-        products=tuple(found[Product]), mixtures=tuple(found[Mixture]), attending=tuple(found[Attending]),
-        passes=tuple(found[Passing]), exchanges=tuple(found[Exchange]),
-        hidden=_hidden(leaves),
+        layers=sum(len(block.layers) for block in decoding), hidden=_hidden(leaves),
+        extra=max((stream.extra for stream in arch.streams if stream.decodes), default=0),
+        sides=tuple(Side(rows=how.rows(name), keys=how.keys(name), **_of_stream(parts, how, name)) for name in others),
+        **_of_stream(parts, how, None),
     )  # fmt: skip
+
+
+def _runs(parts: Parts) -> list[tuple[tuple[Piece, ...], int]]:
+    return [(parts.before, 1), *((block.pieces, len(block.layers)) for block in parts.blocks), (parts.after, 1)]
+
+
+def _of_stream(parts: Parts, how: _Context, stream: str | None) -> dict[str, Any]:
+    """Terms of one stream; None: of those that decode."""
+    found: dict[type, list[Any]] = {Product: [], Mixture: [], Attending: [], Passing: [], Exchange: []}
+    for pieces, count in _runs(parts):
+        own = [each for each in pieces if (how.decodes(each) if stream is None else each.placed.stream == stream)]
+        for term in _terms(own, count, how):
+            found[type(term)].append(term)
+    names = ("products", "mixtures", "attending", "passes", "exchanges")
+    return {name: tuple(terms) for name, terms in zip(names, found.values(), strict=True)}
 
 
 @dataclass(frozen=True)
@@ -112,6 +147,20 @@ class _Context:
     at: Degrees
     layout: ServingLayout
     precision: Precision
+    arch: Arch
+    encoded: float
+
+    def decodes(self, piece: Piece) -> bool:
+        """Whether a leaf runs for every new token."""
+        return self.arch.stream(piece.placed.stream).decodes
+
+    def keys(self, stream: str) -> float:
+        """Positions of one sequence of a stream that does not decode."""
+        return float(self.arch.stream(stream).length or self.encoded)
+
+    def rows(self, stream: str) -> float:
+        """Its positions in a prompt."""
+        return self.arch.stream(stream).copies * self.keys(stream)
 
 
 def _hidden(leaves: Sequence[Piece]) -> int:
@@ -168,7 +217,16 @@ def _attention(piece: Piece, pieces: Sequence[Piece], count: int, how: _Context)
         inner_prefill=expanded,
         window=layer.window or layer.chunk,
         count=count,
+        keys=_fixed_keys(layer, piece, how),
     )
+
+
+def _fixed_keys(layer: Attention, piece: Piece, how: _Context) -> float | None:
+    """How many keys a query meets where that is not the sequence's length."""
+    if layer.keys is not None:
+        return float(layer.keys)
+    stream = layer.key_stream or piece.placed.stream
+    return None if how.arch.stream(stream).decodes else how.rows(stream) if layer.key_stream else how.keys(stream)
 
 
 def _experts(piece: Piece, count: int, how: _Context) -> Iterator[Any]:

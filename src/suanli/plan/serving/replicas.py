@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
-from suanli.catalog.curves import find_curves
-from suanli.catalog.devices import find_device
-from suanli.catalog.fabrics import device_fabric
 from suanli.nouns.arch import Arch
 from suanli.nouns.curves import Fabric
 from suanli.nouns.hardware import Device
 from suanli.nouns.serving import ServingLayout
 from suanli.nouns.serving_profile import ServingProfile
+from suanli.plan.serving.links import node_of, serving_curves
 from suanli.plan.serving.precision import Precision
 from suanli.plan.serving.rank import RankWork, rank_work
 from suanli.plan.serving.times import Replica
 
 _IDEAL = ServingProfile()
-NODE = 8  # GPUs of the usual node
 
 
 def build_replica(
@@ -29,15 +25,16 @@ def build_replica(
     precision: Precision,
     profile: ServingProfile = _IDEAL,
     fabric: Fabric | None = None,
+    encoded: float = 0.0,
 ) -> Replica:
-    """The replica; links are those of a node of eight where no fabric is given.
+    """The replica; links are those of a node of eight where no fabric is given. `encoded`: as in `rank_work`.
 
-    Raises UnknownNameError for a device without curves, InputError for one without links that needs them.
+    Raises InputError for a device of unknown memory rate, and for one without links that needs them.
     """
     found = fabric or node_of(device.id, layout.gpus)
     return Replica(
-        work=_work(arch, layout, precision), layout=layout, precision=precision, device=device,
-        curves=find_curves(device), fabric=found, profile=profile,
+        work=_work(arch, layout, precision, encoded), layout=layout, precision=precision, device=device,
+        curves=serving_curves(device.id), fabric=found, profile=profile,
     )  # fmt: skip
 
 
@@ -46,18 +43,10 @@ def with_profile(replica: Replica, profile: ServingProfile) -> Replica:
     return replace(replica, profile=profile)
 
 
-def _work(arch: Arch, layout: ServingLayout, precision: Precision) -> RankWork:
+def _work(arch: Arch, layout: ServingLayout, precision: Precision, encoded: float) -> RankWork:
     """The terms, kept with the model they are of: a search asks for the same ones again and again."""
     kept: dict[Any, RankWork] = arch.__dict__.setdefault("_rank_work", {})
-    key = (layout, precision.scheme)
+    key = (layout, precision.scheme, encoded)
     if key not in kept:
-        kept[key] = rank_work(arch, layout, precision)
+        kept[key] = rank_work(arch, layout, precision, encoded)
     return kept[key]
-
-
-@lru_cache(maxsize=256)
-def node_of(device_id: str, gpus: int) -> Fabric | None:
-    """Links inside a node of eight or of as many as asked for; None for one GPU alone, which needs none."""
-    if gpus == 1:
-        return None
-    return device_fabric(find_device(device_id), gpus_per_node=max(NODE, gpus), nics_bytes_per_s=None)

@@ -7,6 +7,7 @@ at the end of that step. Cache room is taken when a prompt begins and given back
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,11 @@ class StepTimes:
         """Seconds of a step that decodes some sequences and prefills some tokens."""
         decode = self.fixed[decoding] + self.by_key[decoding] * keys if decoding else 0.0
         return float(decode + (self.prefill_fixed + self.prefill_by_token * tokens if tokens else 0.0))
+
+    def steps_s(self, decoding: int, keys: float, steps: int) -> float:
+        """Seconds of `steps` decode steps alike but for the keys, which are one more each time."""
+        more = self.by_key[decoding] * (keys + (steps - 1) / 2)
+        return float(steps * (self.fixed[decoding] + more))
 
 
 @dataclass(slots=True)
@@ -103,8 +109,28 @@ def _run(times: StepTimes, every: list[_Request], requests: Requests, most: int,
             now = max(now, coming[0].arrived)
         while coming and coming[0].arrived <= now + _NOTHING:
             at.waiting.append(coming.popleft())
+        now = _quiet(times, at, now, requests, coming[0].arrived if coming else math.inf)
         now = _step(times, at, now, requests, chunk)
     return every
+
+
+def _quiet(times: StepTimes, at: _Replica, now: float, requests: Requests, until: float) -> float:
+    """The time after all steps but one in which nobody comes, begins or ends: taken together, as they are alike."""
+    free = not at.filling and (not at.waiting or at.held >= at.most)
+    if not free or not at.decoding or now >= until:
+        return now
+    decoding, most = len(at.decoding), at.decoding[0].last_step - at.step - 1
+    keys = requests.isl + at.made / decoding
+    low, high = 0, most + 1  # the most steps that end before somebody comes
+    while high - low > 1:
+        middle = (low + high) // 2
+        within = now + times.steps_s(decoding, keys, middle) < until - _NOTHING
+        low, high = (middle, high) if within else (low, middle)
+    if low <= 0:
+        return now
+    at.step += low
+    at.made += low * decoding
+    return now + times.steps_s(decoding, keys, low)
 
 
 def _step(times: StepTimes, at: _Replica, now: float, requests: Requests, chunk: float) -> float:

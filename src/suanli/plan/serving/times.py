@@ -18,7 +18,7 @@ from suanli.nouns.hardware import Device
 from suanli.nouns.serving import ServingLayout
 from suanli.nouns.serving_profile import ServingProfile
 from suanli.plan.serving.precision import Precision, Stored, product_flop_per_s
-from suanli.plan.serving.rank import SEQUENCE, Exchange, RankWork
+from suanli.plan.serving.rank import SEQUENCE, Attending, Exchange, RankWork, Side
 
 Numbers = Any
 _ACTIVATION_BYTES = 2.0
@@ -132,15 +132,15 @@ class Replica:
         total = 0 * sequences * keys
         rate = _ATTENTION * product_flop_per_s(self.device, "bf16")
         for each in self.work.attending:
-            seen = keys if each.window is None else smaller(keys, each.window + 0 * keys)
+            seen = _seen(each, keys + self.work.extra)
             read = cache_read_bytes(sequences, seen, each.width, self.precision.cache_bytes) / self._bandwidth
             worked = linear_flops(sequences * tokens * seen, each.heads, each.inner) / rate
             total = total + each.count * larger(read, worked)
         return total
 
-    def _passes(self, rows: dict[str, Numbers]) -> Numbers:
+    def _passes(self, rows: dict[str, Numbers], work: RankWork | Side | None = None) -> Numbers:
         total = 0 * rows[SEQUENCE]
-        for each in self.work.passes:
+        for each in (work or self.work).passes:
             total = total + each.count * self.curves.memory_s(rows[each.row] * each.width * _ACTIVATION_BYTES)
         return total
 
@@ -163,30 +163,44 @@ class Replica:
     # -- prefill -------------------------------------------------------------------------------------------------
 
     def prefill_parts(self, tokens: Numbers, keys: Numbers) -> PrefillParts:
-        """Rooflines of a prefill spread over the attention groups, all stages of a pipeline in turn."""
+        """Rooflines of a prefill spread over the attention groups, all stages of a pipeline in turn. What stands beside
+        a prompt's tokens (a picture, an encoder's input) goes with its first piece."""
+        begins = 1.0 * (keys <= tokens)
+        tokens, keys = tokens + begins * self.work.extra, keys + self.work.extra
         own = tokens / self.layout.dp_attention
-        arithmetic = self._prefill_attention(own, tokens, keys)
-        for each in self.work.products:
-            rows: Numbers = 1.0 if each.row == SEQUENCE else own
-            arithmetic = arithmetic + each.count * linear_flops(rows, each.k, each.n) / self.peak(each.stored.peak)
-        for mixture in self.work.mixtures:
-            for n, k in mixture.matrices:
-                routed = tokens * mixture.chosen / self.layout.ep
-                arithmetic = arithmetic + mixture.count * linear_flops(routed, k, n) / self.peak(mixture.stored.peak)
-        other = self._passes({"token": own, SEQUENCE: 1.0 + 0 * own}) + self._sends(own)
-        for exchange in self.work.exchanges:
-            rows = tokens if exchange.everyone else own
-            other = other + self._exchange(exchange, 1.0 if exchange.row == SEQUENCE else rows)
+        arithmetic = self._arithmetic(self.work, own, tokens, keys - (tokens - 1) / 2)
+        other = self._other(self.work, own, tokens) + self._sends(own)
+        for side in self.work.sides:
+            rows = begins * side.rows
+            arithmetic = arithmetic + self._arithmetic(side, rows / self.layout.dp_attention, rows, side.keys)
+            other = other + begins * self._other(side, side.rows / self.layout.dp_attention, side.rows)
         return PrefillParts(arithmetic=arithmetic, other=other)
 
-    def _prefill_attention(self, own: Numbers, tokens: Numbers, keys: Numbers) -> Numbers:
-        """Causal attention at the 16-bit peak: a query sees the keys before it, the last one all of them."""
+    def _arithmetic(self, work: RankWork | Side, own: Numbers, tokens: Numbers, mean: Numbers) -> Numbers:
+        """Products and attention at the dense peaks; a query sees `mean` keys, causal ones those before it."""
         total = 0 * own
-        for each in self.work.attending:
-            mean = keys - (tokens - 1) / 2
-            seen = mean if each.window is None else smaller(mean, each.window + 0 * mean)
-            total = total + each.count * linear_flops(own * seen, each.heads, each.inner_prefill)
+        for each in work.products:
+            rows: Numbers = 1.0 if each.row == SEQUENCE else own
+            total = total + each.count * linear_flops(rows, each.k, each.n) / self.peak(each.stored.peak)
+        for mixture in work.mixtures:
+            for n, k in mixture.matrices:
+                routed = tokens * mixture.chosen / self.layout.ep
+                total = total + mixture.count * linear_flops(routed, k, n) / self.peak(mixture.stored.peak)
+        return total + self._prefill_attention(work, own, mean)
+
+    def _prefill_attention(self, work: RankWork | Side, own: Numbers, mean: Numbers) -> Numbers:
+        total = 0 * own
+        for each in work.attending:
+            total = total + each.count * linear_flops(own * _seen(each, mean), each.heads, each.inner_prefill)
         return total / self.peak("bf16")
+
+    def _other(self, work: RankWork | Side, own: Numbers, tokens: Numbers) -> Numbers:
+        """Passes over memory, and collectives by NCCL's times."""
+        total = self._passes({"token": own, SEQUENCE: 1.0 + 0 * own}, work)
+        for exchange in work.exchanges:
+            rows = tokens if exchange.everyone else own
+            total = total + self._exchange(exchange, 1.0 if exchange.row == SEQUENCE else rows)
+        return total
 
     def peak(self, dtype: str) -> float:
         """Dense peak at which operands of this dtype are multiplied [FLOP/s]."""
@@ -197,3 +211,10 @@ class Replica:
         rate = self.device.memory_bytes_per_s_per_torch_device
         assert rate is not None, "a device without a memory rate has no curves"
         return float(rate)
+
+
+def _seen(each: Attending, keys: Numbers) -> Numbers:
+    """Keys that a query meets of `keys` before it."""
+    if each.keys is not None:
+        return each.keys + 0 * keys
+    return keys if each.window is None else smaller(keys, each.window + 0 * keys)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from suanli.nouns.arch import Arch
 from suanli.nouns.hardware import Device
 from suanli.nouns.serving import ServingLayout, ServingRates
 from suanli.nouns.serving_profile import ServingProfile
+from suanli.nouns.stored import unstored
 from suanli.plan.serving.cache import kv_cache
 from suanli.plan.serving.chunks import Chunked
+from suanli.plan.serving.links import NODE, node_of
+from suanli.plan.serving.load import Requests
 from suanli.plan.serving.precision import Precision
-from suanli.plan.serving.replicas import NODE, build_replica, node_of
+from suanli.plan.serving.replicas import build_replica
 from suanli.plan.serving.speculate import OWN_LAYER, Drafting, Speculating
 from suanli.plan.serving.times import Replica
 from suanli.units import GIGA
@@ -47,7 +50,8 @@ def drafting_of(
     """
     if draft is None:
         return None
-    replica = None if draft.arch is None else build_replica(draft.arch, device, layout, precision, profile)
+    plain = replace(precision, scheme=unstored(precision.scheme))
+    replica = None if draft.arch is None else build_replica(draft.arch, device, layout, plain, profile)
     name = OWN_LAYER if draft.arch is None else draft.arch.name
     return Drafting(draft_tokens=draft.tokens, acceptance=draft.acceptance, name=name, replica=replica)
 
@@ -63,13 +67,16 @@ def with_chunks(rates: ServingRates, chunk: float | None) -> ServingRates:
 
 
 def transfer_of(
-    arch: Arch, replica: Replica, isl: float, engine: str, gpus: int, link_bytes_per_s: float | None
+    arch: Arch, replica: Replica, requests: Requests, engine: str, gpus: int, link_bytes_per_s: float | None
 ) -> Transfer:
     """A prompt's cache from one replica to another, every rank sending its part to its counterpart at once.
 
     Over a node's own links where both pools are inside one, else over the adapters: `link_bytes_per_s` of a GPU.
     """
-    cache = kv_cache(arch, math.ceil(isl), dtype=replica.precision.cache, engine=engine, layout=replica.layout)
+    cache = kv_cache(
+        arch, math.ceil(requests.isl), dtype=replica.precision.cache, engine=engine, layout=replica.layout,
+        encoder_tokens=math.ceil(requests.encoded) or None,
+    )  # fmt: skip
     part = float(cache.ideal_bytes_per_rank)
     if link_bytes_per_s is None and gpus <= NODE:
         fabric = node_of(replica.device.id, max(gpus, 2))

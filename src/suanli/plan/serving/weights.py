@@ -15,13 +15,15 @@ from suanli.formulas.memory import weights_bytes
 from suanli.formulas.serving import packed_bytes, scale_bytes
 from suanli.nouns.arch import Arch
 from suanli.nouns.formats import Scheme
-from suanli.nouns.layers import BlockLinear, Embedding, Experts, Layer, Linear, Norm
+from suanli.nouns.layers import Attention, BlockLinear, Embedding, Experts, Layer, Linear, Norm
 from suanli.nouns.serving import ServingLayout, WeightBytes
+from suanli.nouns.stored import StoredScheme
 from suanli.plan.pieces import Parts, Piece, parts_of
 from suanli.plan.serving.cache import ONE
 from suanli.plan.serving.check import check_layout
 from suanli.plan.serving.kept import stages
 from suanli.plan.serving.skipped import layer_path, skips
+from suanli.plan.serving.stored import stored_weights
 from suanli.plan.sharding import Degrees, rank_leaf
 
 PARTS = ("linear", "experts", "embedding", "head", "norms", "scales", "mtp", "other")
@@ -31,7 +33,7 @@ Sizes = dict[str, int]
 def weight_bytes(
     arch: Arch, scheme: str | Scheme = "bf16", layout: ServingLayout = ONE, *, mtp_layers: int = 0
 ) -> WeightBytes:
-    """Weights of a model stored by `scheme` (a name, or what `readers.quantization` read from a config).
+    """Weights of a model stored by `scheme` (a name, what `readers.quantization` read from a config, a file's header).
 
     `mtp_layers`: modules of multi-token prediction kept beside the model, each a last layer, a matrix of 2h × h and
     two norms (arXiv:2412.19437 §2.2); table and head are the model's. Raises InputError for a layout that cannot be,
@@ -48,6 +50,8 @@ def weight_bytes(
 def _weight_bytes(arch: Arch, stored: Scheme, layout: ServingLayout, mtp_layers: int) -> WeightBytes:
     parts = parts_of(arch)
     check_layout(parts, layout)
+    if isinstance(stored, StoredScheme):
+        return stored_weights(stored.table, layout, kv_heads=_kv_heads(arch), source=stored.source)
     tied = any(getattr(placed.layer, "tied", False) for placed in arch.leaves())
     whole = _Books(parts, stored, _degrees(ONE), tied, mtp_layers)
     rank = _Books(parts, stored, _degrees(layout), tied, mtp_layers)
@@ -62,6 +66,12 @@ def _weight_bytes(arch: Arch, stored: Scheme, layout: ServingLayout, mtp_layers:
         read=sum(total.values()) - (0 if tied else total["embedding"]),
         read_per_rank=sum(fullest.values()) - (0 if tied else fullest["embedding"]),
     )
+
+
+def _kv_heads(arch: Arch) -> int | None:
+    """Of grouped attention; None where keys and values are a latent, or there is no attention."""
+    found = {p.layer.kv_heads for p in arch.leaves() if isinstance(p.layer, Attention) and not p.layer.latent_dim}
+    return max(found, default=None)
 
 
 def _degrees(layout: ServingLayout) -> Degrees:
@@ -142,7 +152,7 @@ class _Books:
 
 def leaf_bytes(leaf: Layer, scheme: Scheme) -> Sizes:
     """Bytes of one leaf by part, scales apart from what they scale."""
-    part, base = _part(leaf), find_format(scheme.base).bits
+    part, base = part_of_leaf(leaf), find_format(scheme.base).bits
     matrices = _matrices(leaf) if part in scheme.targets else ()
     packed = sum(times * rows * columns for rows, columns, times in matrices)
     plain = weights_bytes(leaf.params - packed, base) if leaf.params > packed else 0  # type: ignore[arg-type]
@@ -161,7 +171,8 @@ def _scales(rows: int, columns: int, scheme: Scheme) -> int:
     )  # fmt: skip
 
 
-def _part(leaf: Layer) -> str:
+def part_of_leaf(leaf: Layer) -> str:
+    """What of a model's weights a leaf is."""
     if isinstance(leaf, Experts):
         return "experts"
     if isinstance(leaf, Embedding):
