@@ -27,7 +27,7 @@ _FEW = 8  # operators around a span, mostly
 
 
 def links(trace: Trace) -> Links:
-    """Parents of all spans, and the operator of all work. O(M), as spans stand sorted; parents are found once a table."""
+    """Parents of all spans, found once a table, and the operator of all work. O(M), as spans stand sorted."""
     around = _PARENTS.get(trace.host)
     if around is None:
         around = _PARENTS[trace.host] = parents(trace.host)
