@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,15 @@ class Links:
     op: Array  # int32 [N]: innermost operator that launched a piece of work
 
 
+_PARENTS: WeakKeyDictionary[Host, Array] = WeakKeyDictionary()  # tables are never changed
+_FEW = 8  # operators around a span, mostly
+
+
 def links(trace: Trace) -> Links:
-    """Parents of all spans, and the operator of all work. O(M), as spans stand sorted."""
-    around = parents(trace.host)
+    """Parents of all spans, found once a table, and the operator of all work. O(M), as spans stand sorted."""
+    around = _PARENTS.get(trace.host)
+    if around is None:
+        around = _PARENTS[trace.host] = parents(trace.host)
     return Links(parent=around, op=operators(trace.work, around))
 
 
@@ -59,6 +66,21 @@ def operators(work: DeviceWork, parent: Array) -> Array:
 
 def climb(rows: Array, parent: Array, wanted: Array) -> Array:
     """The nearest of a row itself and its ancestors that is `wanted` (bool [M]); -1 where none is. int32, as `rows`."""
+    found = np.array(rows, dtype=np.int32)
+    left = np.flatnonzero(found >= 0)
+    left = left[~wanted[found[left]]]
+    for _ in range(_FEW):
+        if not len(left):
+            return found
+        found[left] = parent[found[left]]
+        left = left[found[left] >= 0]
+        left = left[~wanted[found[left]]]
+    found[left] = _far(found[left], parent, wanted)
+    return found
+
+
+def _far(rows: Array, parent: Array, wanted: Array) -> Array:
+    """What `climb` says, by ways of all spans that double: few steps however deep operators stand in one another."""
     end = len(parent)  # one place more than there are spans: the end of every way
     step = np.append(np.where(wanted, np.arange(end), np.where(parent < 0, end, parent)), end).astype(np.int32)
     while True:
@@ -66,7 +88,7 @@ def climb(rows: Array, parent: Array, wanted: Array) -> Array:
         if (further == step).all():
             break
         step = further
-    found = step[np.where(rows < 0, end, rows)]
+    found = step[rows]
     result: Array = np.where(found == end, -1, found).astype(np.int32)
     return result
 

@@ -51,11 +51,15 @@ def owned_ns(start: Array, end: Array, rank: Array) -> Array:
     """
     owned = np.zeros(len(start), dtype=np.int64)
     above = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    for each in np.flatnonzero(np.bincount(rank[rank >= 0].astype(np.int64))):
+    ranks = np.flatnonzero(np.bincount(rank[rank >= 0].astype(np.int64))).tolist()
+    for each in ranks:
         rows = np.flatnonzero(rank == each)
         first, last = _new_parts(start[rows], end[rows])
-        owned[rows] = last - first - Cover(*above).between(first, last)
-        above = union(np.concatenate((above[0], first)), np.concatenate((above[1], last)))
+        owned[rows] = last - first
+        if len(above[0]):
+            owned[rows] -= Cover(*above).between(first, last)
+        if each != ranks[-1]:
+            above = union(np.concatenate((above[0], first)), np.concatenate((above[1], last)))
     return owned
 
 

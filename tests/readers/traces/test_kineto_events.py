@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,11 +12,13 @@ from suanli.nouns.trace import HostKind, WorkKind
 from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_events import (
     NONE,
+    NOT_KEPT,
     OP_CATS,
     OTHER_CATS,
     RUNTIME_CATS,
     WORK_CATS,
     KinetoDecoder,
+    Width,
     says_more,
 )
 
@@ -24,7 +27,8 @@ def test_no_category_is_two_things() -> None:
     every = [*WORK_CATS, *OP_CATS, *RUNTIME_CATS, *OTHER_CATS]
     assert len(every) == len(set(every))
     decoder = KinetoDecoder()
-    assert len(decoder.codes) + len(decoder.others) == len(every)
+    assert len(decoder.codes) == len(every)
+    assert [code for record, code in decoder.codes.items() if record in decoder.others] == [NOT_KEPT] * len(OTHER_CATS)
     assert set(decoder.work.values()) == set(WorkKind)
     assert set(decoder.ops.values()) | set(decoder.runtime.values()) == set(HostKind)
 
@@ -44,7 +48,7 @@ def test_a_category_is_learned_once_and_up_to_a_bound() -> None:
 def test_full_records_hold_more() -> None:
     args = {"Collective name": "allreduce", "Seq": 3}
     text = json.dumps(
-        [{"cat": "kernel", "args": args}, {"cat": "cpu_op", "args": {"kernel_backend": "triton"}}]
+        [{"ph": "X", "cat": "kernel", "args": args}, {"ph": "X", "cat": "cpu_op", "args": {"kernel_backend": "triton"}}]
     ).encode()
     decoder = KinetoDecoder()
     kernel, op = decoder.many(text)
@@ -54,7 +58,43 @@ def test_full_records_hold_more() -> None:
     decoder.become_full()
     kernel, op = decoder.many(text)
     assert (bytes(kernel.args.seq), kernel.args.src) == (b"3", NONE)
-    assert says_more(decoder.many(b'[{"cat": "cpu_op"}]')[0:0], ops=True) is False
+    assert says_more([], ops=True) is False
+
+
+WIDE = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5, "dur": 2, "args": {"device": 3}}
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "width"),
+    [
+        ({}, None, Width.WHOLE),
+        ({"pid": -1, "ts": -5, "dur": 2**70, "args": {}}, None, Width.WHOLE),
+        ({"ts": 5.5}, "ts", Width.DECIMAL),
+        ({"dur": 12.0}, "dur", Width.DECIMAL),
+        ({"ts": "5"}, "ts", Width.DECIMAL),
+        ({"dur": None}, "dur", Width.DECIMAL),
+        ({"ph": "B"}, "ph", Width.ANY),
+        ({"pid": "process"}, "pid", Width.ANY),
+        ({"tid": "7"}, "tid", Width.ANY),
+        ({"args": {"device": "3"}}, "args", Width.ANY),
+    ],
+)
+def test_records_are_as_narrow_as_a_file_lets_them_be(said: dict[str, Any], field: str | None, width: Width) -> None:
+    """What is no whole number of microseconds as JSON has them must not come through int: 2251799813685248.4 would."""
+    decoder, text = KinetoDecoder(), json.dumps([WIDE | said]).encode()
+    if field is not None:
+        with pytest.raises(msgspec.ValidationError, match=rf"at `\$\[0\]\.{field}"):
+            decoder.many(text)
+        assert decoder.become_wider(field)
+    (record,) = decoder.many(text)
+    assert (decoder.width, record.name) == (width, "k")
+    assert decoder.codes[type(record)] < NOT_KEPT
+
+
+def test_the_widest_records_become_no_wider() -> None:
+    decoder = KinetoDecoder()
+    assert [decoder.become_wider("ts") for _ in range(3)] == [True, True, False]
+    assert decoder.width == Width.ANY
 
 
 def test_places_are_given_in_order() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suanli.readers.traces.numbers import LARGEST_NS, MISSING, nanoseconds, whole_numbers
+from suanli.readers.traces.numbers import LARGEST_NS, MISSING, NO_TIME, nanoseconds, whole_nanoseconds, whole_numbers
 
 CASES = (
     (b"1", 1_000),
@@ -30,6 +30,10 @@ CASES = (
     (b"9" * 29, MISSING),
     (b"9" * 10**6, MISSING),
     (b"1e99", MISSING),
+    (b"4000000000000000", LARGEST_NS),
+    (b"4000000000000001", MISSING),
+    (b"4000000000000000.001", MISSING),
+    (b"9223372036854775807.123", MISSING),
 )
 
 
@@ -38,7 +42,7 @@ def test_one_number_alone(text: bytes, expected: int) -> None:
     assert nanoseconds([text]).tolist() == [expected]
 
 
-@pytest.mark.parametrize("beside", [[b"7"], [b"7.25"], [b"7.5", b"8"], [b""]])
+@pytest.mark.parametrize("beside", [[b"7"], [b"7.25"], [b"7.125"], [b"7.5", b"8"], [b""]])
 @pytest.mark.parametrize(("text", "expected"), CASES)
 def test_one_number_beside_others(text: bytes, expected: int, beside: list[bytes]) -> None:
     """The quick ways see columns: a number must not change with its neighbours."""
@@ -56,6 +60,16 @@ def test_every_nanosecond_comes_back(times: list[int], form: str) -> None:
         texts = [f"{time // 1000}.{time % 1000:03}" for time in times]
     expected = times if form else [time // 1000 * 1000 for time in times]
     assert nanoseconds([text.encode() for text in texts]).tolist() == expected
+
+
+@given(st.lists(st.one_of(st.integers(), st.integers(-(2**65), 2**65), st.just(int(NO_TIME))), max_size=20))
+def test_whole_microseconds_are_what_their_texts_are(times: list[int]) -> None:
+    assert whole_nanoseconds(times).tolist() == nanoseconds([b"%d" % time for time in times]).tolist()
+
+
+@given(st.lists(st.from_regex(r"\A[0-9]{1,20}(\.[0-9]{0,4})?\Z").map(str.encode), min_size=1, max_size=6))
+def test_texts_beside_one_another_are_read_as_each_alone(texts: list[bytes]) -> None:
+    assert nanoseconds(texts).tolist() == [nanoseconds([text, b""])[0] for text in texts]
 
 
 def test_ids_of_64_bits_stay_apart() -> None:

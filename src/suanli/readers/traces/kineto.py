@@ -20,7 +20,7 @@ from suanli.readers.traces.json_stream import NoEventsError, event_texts
 from suanli.readers.traces.kineto_columns import KinetoColumns
 from suanli.readers.traces.kineto_links import linked
 from suanli.readers.traces.kineto_meta import KinetoMeta
-from suanli.readers.traces.kineto_salvage import EventReader, lost_names
+from suanli.readers.traces.kineto_salvage import EventReader, WidenedError, lost_names
 from suanli.readers.traces.source import Progress, Source, refuse
 from suanli.units import GIGA, HOUR
 
@@ -55,12 +55,16 @@ def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
 
 
 def _take(reader: EventReader, columns: KinetoColumns, text: bytes, last: bool) -> None:
-    """The events of one text into the columns: once more with all they say, where they say more than was asked."""
+    """The events of one text into the columns: again with larger records, where they say more than these could hold."""
     before = replace(reader.state)
-    if not columns.add(reader.read(text, last)):
-        reader.decoder.become_full()
-        reader.state = before
-        columns.add(reader.read(text, last))
+    while True:
+        try:
+            if columns.add(reader.read(text, last)):
+                return
+            reader.decoder.become_full()
+        except WidenedError:
+            pass
+        reader.state = replace(before)
 
 
 @contextmanager
@@ -80,7 +84,8 @@ def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: Kinet
     _check_any(source, reader, columns, len(work["start_ns"]) + len(host["start_ns"]))
     base = meta.base_ns or 0
     for table in (work, host):
-        table["start_ns"], table["end_ns"] = table["start_ns"] + base, table["end_ns"] + base
+        table["start_ns"] += base
+        table["end_ns"] += base
     _mark_steps(host, columns)
     linked(work, host)
     pieces, spans = sorted_tables(work, host)
@@ -101,8 +106,11 @@ def _timed(table: dict[str, Array], columns: KinetoColumns) -> dict[str, Array]:
     start = table["start_ns"]
     if not len(start) or np.median(start) < HOUR * GIGA:
         return table
-    columns.no_time += int((start == 0).sum())
-    return {name: values[start != 0] for name, values in table.items()}
+    written = start != 0
+    if written.all():
+        return table
+    columns.no_time += int((~written).sum())
+    return {name: values[written] for name, values in table.items()}
 
 
 def _check_any(source: Source, reader: EventReader, columns: KinetoColumns, rows: int) -> None:
@@ -119,8 +127,9 @@ def _check_any(source: Source, reader: EventReader, columns: KinetoColumns, rows
 
 def _mark_steps(host: dict[str, Array], columns: KinetoColumns) -> None:
     """Old versions wrote the steps of the profiler among the operators."""
-    steps = [place for name, place in columns.names.items() if name.startswith(_STEP)]
-    host["kind"] = np.where(np.isin(host["name"], steps), HostKind.MARK, host["kind"])
+    steps = np.array([name.startswith(_STEP) for name in columns.names.values_made], dtype=bool)
+    if steps.any():
+        host["kind"][steps[host["name"]]] = HostKind.MARK
 
 
 @dataclass

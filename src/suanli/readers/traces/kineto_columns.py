@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import accumulate, compress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suanli.nouns.trace import WorkKind
+from suanli.readers.traces.columns import HOST_COLUMNS, WORK_COLUMNS
 from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_details import Details, value_of
-from suanli.readers.traces.kineto_events import NONE, KinetoDecoder, says_more
-from suanli.readers.traces.numbers import MISSING, nanoseconds, whole_numbers
+from suanli.readers.traces.kineto_events import NONE, KinetoDecoder, Width, says_more
+from suanli.readers.traces.numbers import MISSING, nanoseconds, whole_nanoseconds, whole_numbers
 
 Array = npt.NDArray[Any]
 _COPY = re.compile(r"\b([A-Z][a-z]?to[A-Z][a-z]?)\b")
 _DIGITS = re.compile(r"\d{1,9}")
-_HALF_WORD = 2**31  # two numbers below it are one that fits int64
 
 
 class KinetoColumns:
@@ -30,30 +30,40 @@ class KinetoColumns:
     def __init__(self, decoder: KinetoDecoder) -> None:
         self.decoder = decoder
         self.names, self.threads, self.copies = Places(), Places(), Places()
+        self._threads = _Threads(self.threads)
         self.details = Details()
         self.no_time = self.negative = self.negative_work = 0
         self.unknown: dict[str, int] = {}
         self._labels: dict[tuple[bytes, bytes, str], str] = {}
-        self._work: list[dict[str, Array]] = []
-        self._host: list[dict[str, Array]] = []
+        self._work, self._host = _Table(WORK_COLUMNS), _Table(HOST_COLUMNS)
 
     def add(self, records: Sequence[Any]) -> bool:
         """Take what is kept of the records of one text; False, and nothing taken, where only full records hold all."""
-        codes, groups = self.decoder.codes, self.decoder.groups
-        kept = [record for record in records if record.__class__ in codes]
-        code = np.fromiter(map(codes.__getitem__, map(type, kept)), dtype=np.uint8, count=len(kept))
-        taken = [_Rows.of(kept, code, low, high) for low, high in groups]
-        if not self.decoder.full and self._more(*taken[:2]):
+        codes = self.decoder.codes
+        code = np.frombuffer(bytes(map(codes.__getitem__, map(type, records))), dtype=np.uint8)
+        work, ops, calls = (self._rows(records, code, low, high) for low, high in self.decoder.groups)
+        if not self.decoder.full and (says_more(work.args, ops=False) or says_more(ops.args, ops=True)):
             return False
-        self._take_work(taken[0])
-        self._take_ops(taken[1])
-        self._take_calls(taken[2])
+        if work.rows:
+            self._work.add(self._of_work(work))
+        if ops.rows:
+            self._host.add(self._spans(ops) | self._of_ops(ops.args))
+        if calls.rows:
+            self._host.add(self._spans(calls) | {"correlation": whole_numbers([a.correlation for a in calls.args])})
         if self.decoder.unknown:
             self._count_unknown(records)
         return True
 
-    def _more(self, work: _Rows, ops: _Rows) -> bool:
-        return says_more(work.args, ops=False) or says_more(ops.args, ops=True)
+    def _rows(self, records: Sequence[Any], code: Array, low: int, high: int) -> _Rows:
+        """The complete events of some categories."""
+        among = (code >= low) & (code < high)
+        if not among.any():
+            return _Rows([], [], code[:0])
+        rows, own = list(compress(records, among.tobytes())), code[among]
+        if self.decoder.width == Width.ANY and [row.ph for row in rows].count("X") < len(rows):
+            whole = [row.ph == "X" for row in rows]
+            rows, own = list(compress(rows, whole)), own[np.array(whole, dtype=bool)]
+        return _Rows(rows, [row.args for row in rows], own)
 
     def _count_unknown(self, records: Sequence[Any]) -> None:
         names = self.decoder.unknown
@@ -61,83 +71,62 @@ class KinetoColumns:
             self.unknown[cat] = self.unknown.get(cat, 0) + count
 
     def work(self) -> dict[str, Array]:
-        """Columns of device work so far, in the order of the file; `external` beside those of DeviceWork."""
-        return _concatenated(self._work, _NO_WORK)
+        """Columns of device work, in the order of the file; `external` beside those of DeviceWork. Once only."""
+        return self._work.joined()
 
     def host(self) -> dict[str, Array]:
-        """Columns of host spans so far, in the order of the file; `external` beside those of Host."""
-        return _concatenated(self._host, _NO_HOST)
+        """Columns of host spans, in the order of the file; `external` beside those of Host. Once only."""
+        return self._host.joined()
 
-    def _take_work(self, taken: _Rows) -> None:
+    def _of_work(self, taken: _Rows) -> dict[str, Array]:
         rows, args, kinds = taken.rows, taken.args, self.decoder.kinds[taken.code]
-        if not rows:
-            return
         columns = self._times(rows, work=True) | {
             "kind": kinds,
             "name": self.names.of([row.name for row in rows]),
             "device": _or_else(whole_numbers([a.device for a in args]), lambda at: _number(rows[at].pid)),
             "stream": _or_else(whole_numbers([a.stream for a in args]), lambda at: _number(rows[at].tid)),
             "correlation": whole_numbers([a.correlation for a in args]),
-            "external": _ids([a.external if a.external >= 0 else a.old_external for a in args]),
-            "graph": whole_numbers([a.graph for a in args]),
-            "graph_node": whole_numbers([a.graph_node for a in args]),
-            "bytes": whole_numbers([a.bytes if a.bytes >= 0 else a.size for a in args]),
+            "external": _ids(_first_said([a.external for a in args], lambda: [a.old_external for a in args])),
+            "bytes": whole_numbers(_first_said([a.bytes for a in args], lambda: [a.size for a in args])),
             "detail": self.details.of_kernels(args),
-            "collective": self.details.of_collectives(args),
+            "copy": self._copy_kinds(rows, kinds),
         }
-        columns["copy"] = self._copy_kinds(rows, kinds)
-        self._work.append(self._timed(columns))
-
-    def _take_ops(self, taken: _Rows) -> None:
-        if taken.rows:
-            self._host.append(self._timed(self._spans(taken) | self._of_ops(taken.args)))
-
-    def _take_calls(self, taken: _Rows) -> None:
-        if taken.rows:
-            self._host.append(self._timed(self._spans(taken) | _of_calls(taken.args)))
+        columns |= _if_any("graph", [a.graph for a in args])
+        columns |= _if_any("graph_node", [a.graph_node for a in args])
+        return columns | self._of_collectives(args)
 
     def _spans(self, taken: _Rows) -> dict[str, Array]:
         rows = taken.rows
         return self._times(rows, work=False) | {
             "kind": self.decoder.kinds[taken.code],
             "name": self.names.of([row.name for row in rows]),
-            "thread": self._threads([row.pid for row in rows], [row.tid for row in rows]),
+            "thread": self._threads.of([row.pid for row in rows], [row.tid for row in rows]),
         }
-
-    def _threads(self, pids: Sequence[int | str], tids: Sequence[int | str]) -> Array:
-        """Places of process and thread: numbers nearly always, which numpy tells apart."""
-        try:
-            pair = np.array((pids, tids), dtype=np.int64)
-        except (ValueError, OverflowError):  # a name among them
-            return self.threads.of([_thread(each) for each in zip(pids, tids, strict=True)])
-        if isinstance(pids[0], str) or (pair < 0).any() or (pair >= _HALF_WORD).any():
-            return self.threads.of([_thread(each) for each in zip(pids, tids, strict=True)])
-        found, back = np.unique(pair[0] * _HALF_WORD + pair[1], return_inverse=True)
-        return self.threads.of([_thread(divmod(int(each), _HALF_WORD)) for each in found])[back]
 
     def _of_ops(self, args: Sequence[Any]) -> dict[str, Array]:
-        forward = whole_numbers([a.forward for a in args])
-        return {
+        columns = {
             "external": _ids([a.external for a in args]),
-            "sequence": whole_numbers([a.sequence for a in args]),
-            "forward_thread": np.where(forward > 0, forward, -1),
+            "forward_thread": _ids([a.forward for a in args]),
             "detail": self.details.of_ops(args),
-            "collective": self.details.of_collectives(args),
-            "correlation": np.full(len(args), -1),
         }
+        return columns | _if_any("sequence", [a.sequence for a in args]) | self._of_collectives(args)
+
+    def _of_collectives(self, args: Sequence[Any]) -> dict[str, Array]:
+        """Nothing where records are too small to hold any: then none was said."""
+        return {"collective": self.details.of_collectives(args)} if self.decoder.full else {}
 
     def _times(self, rows: Sequence[Any], *, work: bool) -> dict[str, Array]:
-        start, length = nanoseconds([row.ts for row in rows]), nanoseconds([row.dur for row in rows])
+        """Start and end, and which rows are `kept` where not all are."""
+        ns = whole_nanoseconds if self.decoder.width == Width.WHOLE else nanoseconds
+        start, length = ns([row.ts for row in rows]), ns([row.dur for row in rows])
+        if start.min() > 0 and length.min() >= 0:
+            return {"start_ns": start, "end_ns": start + length}
         lacking = (start == MISSING) | (length == MISSING) | ((start == 0) & (length == 0))
         negative = ~lacking & (length < 0)
         self.no_time += int(lacking.sum())
         self.negative += int(negative.sum())
         self.negative_work += int(negative.sum()) * work
         return {"start_ns": start, "end_ns": start + length, "kept": ~(lacking | negative)}
-
-    def _timed(self, columns: dict[str, Array]) -> dict[str, Array]:
-        kept = columns.pop("kept")
-        return columns if kept.all() else {name: values[kept] for name, values in columns.items()}
 
     def _copy_kinds(self, rows: Sequence[Any], kinds: Array) -> Array:
         """Places of HtoD and its kin, by what the event says, else by its name; MTIA says a direction."""
@@ -155,47 +144,69 @@ class KinetoColumns:
         return found
 
 
-_NO_WORK = (
-    "start_ns", "end_ns", "kind", "name", "device", "stream", "correlation", "external", "graph", "graph_node", "bytes",
-    "detail", "collective", "copy",
-)  # fmt: skip
-_NO_HOST = (
-    "start_ns", "end_ns", "kind", "name", "thread", "external", "sequence", "forward_thread", "detail", "collective",
-    "correlation",
-)  # fmt: skip
+class _Table:
+    """Columns that come in parts; -1 in the rows of a part that has nothing of one. `kept` says which rows stay."""
+
+    def __init__(self, columns: Mapping[str, type[np.generic]]) -> None:
+        self._columns = {**columns, "external": np.int64}
+        self._parts: list[dict[str, Array]] = []
+
+    def add(self, part: dict[str, Array]) -> None:
+        kept = part.pop("kept", None)
+        if kept is not None:
+            part = {name: values[kept] for name, values in part.items()}
+        self._parts.append(part)
+
+    def joined(self) -> dict[str, Array]:
+        """All parts in one, which are given up."""
+        sizes = [len(part["start_ns"]) for part in self._parts]
+        return {name: self._column(name, kind, sizes) for name, kind in self._columns.items()}
+
+    def _column(self, name: str, kind: type[np.generic], sizes: list[int]) -> Array:
+        whole = np.empty(sum(sizes), dtype=kind)
+        for part, size, end in zip(self._parts, sizes, accumulate(sizes), strict=True):
+            whole[end - size : end] = part.pop(name, -1)
+        return whole
 
 
-def _concatenated(parts: list[dict[str, Array]], names: Sequence[str]) -> dict[str, Array]:
-    empty = np.zeros(0, dtype=np.int64)
-    return {name: np.concatenate([part[name] for part in parts]) if parts else empty for name in names}
+class _Threads(dict[tuple[int | str, int | str], int]):
+    """Process and thread as the file prints them -> their place, once as text however they are printed."""
+
+    def __init__(self, places: Places) -> None:
+        super().__init__()
+        self._places = places
+
+    def __missing__(self, pair: tuple[int | str, int | str]) -> int:
+        place = self[pair] = self._places[_thread(pair)]
+        return place
+
+    def of(self, pids: Sequence[int | str], tids: Sequence[int | str]) -> Array:
+        return np.fromiter(map(self.__getitem__, zip(pids, tids, strict=True)), dtype=np.int32, count=len(pids))
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The complete events of some categories, their arguments, and the code of each one's category."""
+    """Complete events, their arguments, and the code of each one's category."""
 
     rows: list[Any]
     args: list[Any]
     code: Array
 
-    @classmethod
-    def of(cls, kept: Sequence[Any], code: Array, low: int, high: int) -> _Rows:
-        among = (code >= low) & (code < high)
-        rows, own = list(compress(kept, among.tolist())), code[among]
-        if [row.ph for row in rows].count("X") < len(rows):
-            whole = [row.ph == "X" for row in rows]
-            rows, own = list(compress(rows, whole)), own[np.array(whole, dtype=bool)]
-        return cls(rows, [row.args for row in rows], own)
+
+def _first_said(values: Sequence[int], other: Callable[[], Sequence[int]]) -> Sequence[int]:
+    """Each value, and where it is negative the other one, which is rarely asked for."""
+    if min(values) >= 0:
+        return values
+    return [value if value >= 0 else instead for value, instead in zip(values, other(), strict=True)]
 
 
-def _of_calls(args: Sequence[Any]) -> dict[str, Array]:
-    none = np.full(len(args), -1)
-    names = ("external", "sequence", "forward_thread", "detail", "collective")
-    return dict.fromkeys(names, none) | {"correlation": whole_numbers([a.correlation for a in args])}
+def _if_any(name: str, values: Sequence[int]) -> dict[str, Array]:
+    """A column of whole numbers; none where all are -1."""
+    return {} if values.count(-1) == len(values) else {name: whole_numbers(values)}
 
 
 def _ids(values: Sequence[int]) -> Array:
-    """External ids; -1 for none, which old versions wrote as 0."""
+    """External ids and threads; -1 for none, which is also written as 0."""
     found = whole_numbers(values)
     return np.where(found > 0, found, -1)
 

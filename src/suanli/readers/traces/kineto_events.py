@@ -1,24 +1,28 @@
 """The events of Kineto that are read, as typed records: a decoder that skips in C what nobody asks for.
 
 The category tells the record, so that each holds only the arguments its kind of event has; categories that are not kept
-have a record without fields.
+have a record without fields. Records begin as narrow as profilers write them: every event complete, every number whole.
+What does not fit them is an error of the decoder, and the file is read on with wider ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
 from functools import reduce
 from itertools import pairwise
 from operator import or_
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 from msgspec import Raw
 
 from suanli.nouns.trace import HostKind, WorkKind
+from suanli.readers.traces.numbers import NO_TIME
 
 NONE = Raw(b"")  # an argument that is not there; compared by identity
+NOT_KEPT = 255  # the code of every category that is not kept
 
 WORK_CATS = {
     "kernel": WorkKind.KERNEL, "Kernel": WorkKind.KERNEL, "mtia_ccp_events": WorkKind.KERNEL,
@@ -89,46 +93,66 @@ _FULL_WORK_ARGS = _arguments("FullWorkArgs", (*_WORK_FIELDS, *COLLECTIVE_SAYS))
 _FULL_OP_ARGS = _arguments("FullOpArgs", (*_OP_FIELDS, *COLLECTIVE_SAYS, *LAUNCH_SAYS))
 
 
+class Width(IntEnum):
+    """What the fields of an event may hold. The wider takes everything the narrower takes, and says the same of it."""
+
+    WHOLE = 0  # times are whole microseconds, processes and threads numbers, and every event is complete ("X")
+    DECIMAL = 1  # times are anything, as text
+    ANY = 2  # processes and threads may have names, numbers may stand in quotes, events may be halves
+
+
 class KinetoDecoder:
     """Lists of events as JSON -> records. Learns categories it does not know, up to a bound, and keeps none of them.
 
-    Until the first event that tells of a collective or a Triton kernel (`says_more`) the records are smaller.
+    Until the first event that tells of a collective or a Triton kernel (`says_more`) the records are smaller, and
+    until the first that does not fit them (`become_wider`) their fields are narrower.
     """
 
     MOST_CATS = 300
 
-    def __init__(self) -> None:
-        self.full = False
-        self.runtime = {_record(cat, _RUNTIME_ARGS): HostKind.RUNTIME for cat in RUNTIME_CATS}
-        self.others = [_record(cat, None) for cat in OTHER_CATS]
+    def __init__(self, width: Width = Width.WHOLE) -> None:
+        self.full, self.width = False, width
+        self.others = [_record(cat) for cat in OTHER_CATS]
         self.unknown: dict[type[Any], str] = {}
-        self._set(_WORK_ARGS, _OP_ARGS)
+        self._set()
 
     def become_full(self) -> None:
         """From now on records hold everything that is read of an event."""
         self.full = True
-        self._set(_FULL_WORK_ARGS, _FULL_OP_ARGS)
+        self._set()
 
-    def _set(self, work: type[msgspec.Struct], ops: type[msgspec.Struct]) -> None:
-        self.work = {_record(cat, work): kind for cat, kind in WORK_CATS.items()}
-        self.ops = {_record(cat, ops): kind for cat, kind in OP_CATS.items()}
+    def become_wider(self, field: str) -> bool:
+        """From now on this field of records may hold more; False where it holds already whatever can be read."""
+        if self.width == Width.ANY:
+            return False
+        times = self.width == Width.WHOLE and field in ("ts", "dur")
+        self.width = Width.DECIMAL if times else Width.ANY
+        self._set()
+        return True
+
+    def _set(self) -> None:
+        work, ops = (_FULL_WORK_ARGS, _FULL_OP_ARGS) if self.full else (_WORK_ARGS, _OP_ARGS)
+        self.work = {_kept(cat, work, self.width): kind for cat, kind in WORK_CATS.items()}
+        self.ops = {_kept(cat, ops, self.width): kind for cat, kind in OP_CATS.items()}
+        self.runtime = {_kept(cat, _RUNTIME_ARGS, self.width): HostKind.RUNTIME for cat in RUNTIME_CATS}
         self._build()
 
     def _build(self) -> None:
         kept = [*self.work, *self.ops, *self.runtime]
-        self.codes = {each: code for code, each in enumerate(kept)}
+        left = [*self.others, *self.unknown]
+        self.codes = {each: code for code, each in enumerate(kept)} | dict.fromkeys(left, NOT_KEPT)
         self.kinds = np.array([*self.work.values(), *self.ops.values(), *self.runtime.values()], dtype=np.uint8)
         borders = np.cumsum([0, len(self.work), len(self.ops), len(self.runtime)]).tolist()
         self.groups = list(pairwise(borders))  # codes of device work, of operators and marks, of runtime calls
-        every = reduce(or_, [*kept, *self.others, *self.unknown])
-        self._list = msgspec.json.Decoder(list[every], strict=False)  # type: ignore[valid-type]
-        self._one = msgspec.json.Decoder(every, strict=False)
+        every, strict = reduce(or_, [*kept, *left]), self.width < Width.ANY
+        self._list = msgspec.json.Decoder(list[every], strict=strict)  # type: ignore[valid-type]
+        self._one = msgspec.json.Decoder(every, strict=strict)
 
     def learn(self, cat: str) -> bool:
         """Whether events of a category not known so far can be read from now on."""
         if len(self.unknown) >= self.MOST_CATS or cat in self.unknown.values():
             return False
-        self.unknown[_record(cat, None)] = cat
+        self.unknown[_record(cat)] = cat
         self._build()
         return True
 
@@ -154,13 +178,22 @@ def absent(values: Sequence[Any]) -> bool:
     return values.count(NONE) == len(values)
 
 
-def _record(cat: str, args: type[msgspec.Struct] | None) -> type[Any]:
-    fields: list[Any] = []
-    if args is not None:
-        fields = [
-            ("ph", str, ""), ("name", str, ""), ("pid", int | str, ""), ("tid", int | str, ""),
-            ("ts", Raw, NONE), ("dur", Raw, NONE), ("args", args, args()),
-        ]  # fmt: skip
-    elif cat not in OTHER_CATS:
-        fields = [("ph", str, "")]
+_FIELDS: dict[Width, list[Any]] = {
+    width: [
+        ("ph", str, "") if width == Width.ANY else ("ph", Literal["X"]),
+        ("name", str, ""),
+        *((field, int | str if width == Width.ANY else int, "") for field in ("pid", "tid")),
+        *((field, *((int, NO_TIME) if width == Width.WHOLE else (Raw, NONE))) for field in ("ts", "dur")),
+    ]
+    for width in Width
+}
+
+
+def _kept(cat: str, args: type[msgspec.Struct], width: Width) -> type[Any]:
+    fields = [*_FIELDS[width], ("args", args, args())]
+    return msgspec.defstruct("Event", fields, tag=cat, tag_field="cat", gc=False)
+
+
+def _record(cat: str) -> type[Any]:
+    fields: list[Any] = [] if cat in OTHER_CATS else [("ph", str, "")]
     return msgspec.defstruct("Event", fields, tag=cat, tag_field="cat", gc=False)

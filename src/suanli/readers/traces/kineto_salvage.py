@@ -23,6 +23,7 @@ from suanli.units import MEBI
 
 _UNKNOWN_CAT = re.compile(r"Invalid value '(.*)' - at `\$(?:\[\d+\])?\.cat`", re.DOTALL)
 _WRONG_FIELD = re.compile(r" - at `\$\.(.+)`$", re.DOTALL)
+_TOO_NARROW = re.compile(r" - at `\$(?:\[\d+\])?\.(\w+)|required field `(ph)`")
 _ENDED = re.compile(r"\s*,?\s*\]")
 _GAP = re.compile(r"[\s,]*")
 _START = re.compile(r'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args)"\s*:')
@@ -53,6 +54,10 @@ _JSON = json.JSONDecoder(
 )
 
 
+class WidenedError(Exception):
+    """A text holds more than the records of its decoder could, and the decoder is wider now: read the text again."""
+
+
 @dataclass
 class ReadState:
     """How far the reading is, and what it met."""
@@ -75,7 +80,10 @@ class EventReader:
         self._text, self._spans, self._next = b"", [(0, 0)], 0
 
     def read(self, text: bytes, last: bool = False) -> list[Any]:
-        """The records in a list of events as JSON; in the last one of a file, which runs to its end and has no `]`."""
+        """The records in a list of events as JSON; in the last one of a file, which runs to its end and has no `]`.
+
+        Raises WidenedError, `state` then being worthless, where the text must be read again from the state before it.
+        """
         state = self.state
         if state.carried:
             text, state.carried = b"[%b,%b" % (state.carried, text[1:]), b""
@@ -101,8 +109,15 @@ class EventReader:
                 return decode(text)
             except msgspec.ValidationError as problem:
                 match = _UNKNOWN_CAT.search(str(problem))
+                if match is None:
+                    self._widen(problem)
                 if match is None or not self.decoder.learn(match[1]):
                     raise
+
+    def _widen(self, problem: msgspec.ValidationError) -> None:
+        match = _TOO_NARROW.search(str(problem))
+        if match and match[1] != "cat" and self.decoder.become_wider(match[1] or match[2]):
+            raise WidenedError from problem
 
     def _slowly(self, text: bytes, last: bool, problem: str) -> list[Any]:
         if _LACKS_CAT in problem:

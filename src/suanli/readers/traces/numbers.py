@@ -15,49 +15,67 @@ from suanli.units import KILO
 Array = npt.NDArray[Any]
 Text = Any  # bytes, or msgspec.Raw, which joins like bytes
 MISSING = np.iinfo(np.int64).min  # no time of a file: every one that is kept is far smaller
+NO_TIME = np.iinfo(np.int64).max  # stands for a time that is not written, where whole microseconds are read
 LARGEST_NS = 4 * 10**18  # more is no time; twice that fits int64
 _NUMBER = re.compile(rb'\s*"?\s*([+-]?\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?)\s*"?\s*')
-_DIGITS_AND_MARKS = b"0123456789.,"
+_DIGITS = b"0123456789"
 _PLACES = 3  # decimals of a microsecond that are whole nanoseconds
 _WORD = 2**64
+
+
+def whole_nanoseconds(microseconds: Sequence[int]) -> Array:
+    """int64 nanoseconds of whole microseconds; MISSING for what is no time, NO_TIME among it."""
+    try:
+        whole = np.fromiter(microseconds, dtype=np.int64, count=len(microseconds))
+    except OverflowError:
+        near = [value if -NO_TIME <= value <= NO_TIME else NO_TIME for value in microseconds]
+        whole = np.array(near, dtype=np.int64)
+    sound = (whole >= -LARGEST_NS // KILO) & (whole <= LARGEST_NS // KILO)
+    whole *= KILO  # what is no time may wrap around
+    if not sound.all():
+        whole[~sound] = MISSING
+    return whole
 
 
 def nanoseconds(microseconds: Sequence[Text]) -> Array:
     """int64 nanoseconds of texts in microseconds; MISSING for what is no number or no time. Halves go to the even."""
     joined = b",".join(microseconds)
-    fast = None if joined.translate(None, _DIGITS_AND_MARKS) else _plain(joined, len(microseconds))
+    fast = _plain(joined, joined.translate(None, _DIGITS), len(microseconds))
     return _one_by_one(microseconds) if fast is None else fast
 
 
-def _plain(joined: bytes, count: int) -> Array | None:
-    """All of them where each is digits alone, or each is digits with a point and up to nine decimals."""
-    if not count or joined.count(b",") != count - 1 or b",," in joined or joined[:1] == b"," or joined[-1:] == b",":
+def _plain(joined: bytes, marks: bytes, count: int) -> Array | None:
+    """All of them where each is digits alone, or each is digits with a point and up to three decimals."""
+    if not count or b",," in joined or joined[:1] == b"," or joined[-1:] == b",":
         return None
-    if b"." not in joined:
+    if marks == b"," * (count - 1):
         whole = np.fromstring(joined, dtype=np.int64, sep=",")
-        return whole * KILO if _fits(whole, count) else None
-    if joined.count(b".") != count:
+        return whole * KILO if _fits(whole, count, LARGEST_NS // KILO) else None
+    if marks != b".," * (count - 1) + b".":
         return None
     return _with_decimals(joined, count)
 
 
 def _with_decimals(joined: bytes, count: int) -> Array | None:
     text = np.frombuffer(joined, dtype=np.uint8)
-    points = np.flatnonzero(text == ord("."))
-    ends = np.append(np.flatnonzero(text == ord(",")), len(text))
-    places = ends - points - 1
-    starts = np.append(-1, ends[:-1]) + 1
-    if len(ends) != count or (points < starts + 1).any() or places.min() < 1 or places.max() > _PLACES:
-        return None  # one number with two points and another with none, or more digits than nanoseconds have
+    marks = np.append(np.flatnonzero(text < ord("0")), len(text))  # points and commas in turn
+    points, ends = marks[::2], marks[1::2]
+    starts, places = np.append(0, ends[:-1] + 1), ends - points - 1
+    if (points == starts).any() or places.min() < 1 or places.max() > _PLACES:
+        return None  # a point at an edge, or more digits than nanoseconds have
+    if places.min() == _PLACES:  # as Kineto prints them
+        exact = np.fromstring(joined.replace(b".", b""), dtype=np.int64, sep=",")
+        return exact if _fits(exact, count, LARGEST_NS) else None
     parts = np.fromstring(joined.replace(b".", b","), dtype=np.int64, sep=",")
-    if len(parts) != 2 * count or not _fits(parts[::2], count):
+    if len(parts) != 2 * count or not _fits(parts[::2], count, LARGEST_NS // KILO):
         return None
-    return parts[::2] * KILO + parts[1::2] * 10 ** (_PLACES - places)
+    exact = parts[::2] * KILO + parts[1::2] * 10 ** (_PLACES - places)
+    return exact if _fits(exact, count, LARGEST_NS) else None
 
 
-def _fits(whole: Array, count: int) -> bool:
+def _fits(numbers: Array, count: int, most: int) -> bool:
     """Whether all were read and none is near the end of int64, where reading saturates."""
-    return len(whole) == count and bool((whole <= LARGEST_NS // KILO).all())
+    return len(numbers) == count and bool((numbers <= most).all())
 
 
 def _one_by_one(texts: Iterable[Text]) -> Array:
