@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
-from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names, shown
+from suanli.errors import Fault, InputError, MissingExtraError, UnreadableFileError, nearest_names, shown
 from suanli.nouns.result import Result
+from suanli.report.about import about
 from suanli.report.chart import Chart, plain
 from suanli.report.csv_files import as_csv
 from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose
 from suanli.report.pages import document_of
+from suanli.report.translated import translated
+from suanli.report.words import language
 from suanli.report.stack_files import stack_toml
 
-LATER = (".html", ".svg", ".png")
+LATER = (".svg", ".png")
+DRAWN = (".html",)  # what pictures are drawn into
 
 
 def as_json(result: Result) -> str:
@@ -23,11 +28,18 @@ def as_json(result: Result) -> str:
     return result.to_json() + "\n"
 
 
+def as_html(result: Result) -> str:
+    """The report as one HTML file, in the language of `spoken_in`."""
+    from suanli.report.html_file import html_file  # noqa: PLC0415  pages of other kinds need none of it
+
+    return html_file(result)
+
+
 def as_markdown(result: Result) -> str:
-    """The report in Markdown."""
-    document: Document = document_of(result)
+    """The report in Markdown, with the request that it answers, in the language of `spoken_in`."""
+    document: Document = translated(document_of(result), language())
     parts = [f"# {document.headline}"]
-    for block in document.blocks:
+    for block in (*document.blocks, *translated(Document("", (about(result),)), language()).blocks):
         body = _markdown(block)
         if body:
             parts.append(f"## {block.title}\n\n{body}" if block.title else body)
@@ -64,7 +76,9 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-WRITERS: dict[str, Callable[[Result], str]] = {".json": as_json, ".csv": as_csv, ".md": as_markdown}
+WRITERS: dict[str, Callable[[Result], str]] = {
+    ".json": as_json, ".csv": as_csv, ".md": as_markdown, ".html": as_html,
+}  # fmt: skip
 OWN_WRITERS: dict[str, dict[str, Callable[[Result], str]]] = {"calibrate": {".toml": stack_toml}}  # by kind of result
 
 
@@ -85,6 +99,20 @@ def check_suffix(path: Path, kind: str = "") -> None:
     """Refuse a file that could not be written before any work is done."""
     if path.suffix.lower() not in writers_of(kind):
         raise _unknown_suffix(path, kind)
+    if path.suffix.lower() in DRAWN and find_spec("vl_convert") is None:
+        raise drawing_missing()
+
+
+def drawing_missing() -> MissingExtraError:
+    """The error where what draws pictures is not installed."""
+    return MissingExtraError(
+        Fault(
+            code="missing_extra",
+            message="vl-convert is needed to draw pictures and is not installed",
+            where="--output",
+            hint="pip install 'suanli[report]'",
+        )
+    )
 
 
 def _unknown_suffix(path: Path, kind: str = "") -> InputError:

@@ -1,11 +1,72 @@
-"""A result as HTML: a fragment for the page, and one self-contained file for a report."""
+"""A result as an HTML fragment: for the page, and for the body of a report in a file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from suanli.nouns.result import Result
+from suanli.report.chart import Chart
+from suanli.report.document import Block, Document, Facts, Picture, Table
+from suanli.report.figures import Figure, figures_of
+from suanli.report.html_blocks import Setting, is_empty, section, words
+from suanli.report.html_tags import json_script, tag
+from suanli.report.html_tree import module_tree
+from suanli.report.pages import document_of
+from suanli.report.whys import reason_of
+from suanli.report.words import known_language, translate
+from suanli.units import units_as
 
 
-def fragment(result: Result, *, lang: str = "en") -> str:
-    """The report's blocks and pictures as HTML without head, styles or scripts; every text escaped."""
-    del lang
-    return f"<p>{result.kind}</p>"
+def fragment(result: Result, *, lang: str = "en", units: str | None = None) -> str:
+    """The report's headline, blocks and pictures as HTML without head, styles or scripts; every text escaped.
+
+    `lang` is `en` or `zh`; what has no translation is marked as English. `units` are those of `suanli.units.units_as`.
+    """
+    known_language(lang)
+    with units_as(units):
+        document = document_of(result)
+        at = Setting(lang, lambda *key: reason_of(result, *key) is not None)
+        headline = tag("p", words(document.headline, lang), class_="headline")
+        return tag("div", headline + blocks_html(result, document, at), class_="report")
+
+
+def blocks_html(result: Result, document: Document, at: Setting) -> str:
+    """What comes below the headline."""
+    return "\n".join(_parts(result, document, at))
+
+
+def _parts(result: Result, document: Document, at: Setting) -> Iterator[str]:
+    """Blocks in their order. A picture takes the place of the block it draws; others come after the first figures."""
+    blocks = [block for block in document.blocks if not is_empty(block)]
+    placed, loose = _placed(blocks, figures_of(result))
+    told = next((place for place, block in enumerate(blocks) if isinstance(block, Facts | Table)), -1)
+    if told < 0:
+        yield from (drawing(each, at) for each in loose)
+    for place, block in enumerate(blocks):
+        drawn = "".join(drawing(each, at) for each in placed.get(place, ()))
+        replaced = drawn and isinstance(block, Chart | Picture)
+        yield section(block, at, drawn) if replaced else section(block, at, after=drawn)
+        if place == told and loose:
+            yield tag("div", "".join(drawing(each, at) for each in loose), class_="figures")
+    yield module_tree(result, at)
+
+
+def _placed(blocks: list[Block], figures: Iterable[Figure]) -> tuple[dict[int, list[Figure]], list[Figure]]:
+    """Figures by the place of the block they draw, and those that draw none: told by the title."""
+    placed: dict[int, list[Figure]] = {}
+    loose = []
+    for figure in figures:
+        at = [place for place, block in enumerate(blocks) if block.title and block.title.startswith(figure.title)]
+        if at:
+            placed.setdefault(at[0], []).append(figure)
+        else:
+            loose.append(figure)
+    return placed, loose
+
+
+def drawing(figure: Figure, at: Setting) -> str:
+    """A picture as data that report.js draws, with the words that say what is seen."""
+    name = translate(figure.words, at.lang)
+    place = tag("div", "", class_="draw", role="img", aria_label=name)
+    caption = tag("figcaption", words(figure.title, at.lang))
+    return tag("figure", caption + place + json_script(figure.spec), class_="chart", data_name=figure.name)
