@@ -12,8 +12,12 @@ from typing import Any
 from suanli.errors import unknown_name
 
 KINDS = ("model", "gpu", "number", "text", "choice", "switch", "file", "area", "pins", "pair")
-GROUPS = ("Count", "Measure", "Plan", "Look up")
+GROUPS = ("Count and measure", "Plan", "Look up")
 SCALES = ("double", "log", "linear")
+# The command's help of MODEL speaks of files and hubs, which a page never opens.
+MODEL_HELP = (
+    "A preset: type to search. Or a layer expression like linear(4096, 11008), or a config.json pasted below."
+)
 RENAMED = {"file": "files", "all": "all_"}  # parameters of the command by the option.s keyword
 
 
@@ -101,7 +105,8 @@ def _field(table: dict[str, Any], helps: Mapping[str, str]) -> Field:
     if "list" in table:
         table["choices"] = LISTS[table["list"]]()
     name = RENAMED.get(table["name"], table["name"])
-    return Field(slider=Slider(**slider) if slider else None, help=helps.get(name, ""), **table)
+    table.setdefault("help", MODEL_HELP if table["kind"] == "model" else helps.get(name, ""))
+    return Field(slider=Slider(**slider) if slider else None, **table)
 
 
 @functools.cache

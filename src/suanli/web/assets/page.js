@@ -183,10 +183,14 @@
     const height = shown.offsetHeight;
     shown.style.setProperty("min-height", `${height}px`); // pictures grow in place: the page does not jump
     shown.replaceChildren(made.content);
-    status.textContent = shown.querySelector(".answered")?.dataset.headline ?? "";
+    status.textContent = peek.firstElementChild.textContent = shown.querySelector(".answered")?.dataset.headline ?? "";
     if (form.dataset.pick) pickable();
     drawn().then(() => shown.style.removeProperty("min-height"));
   }
+
+  // --- on a phone the answer is below the form: its first line stays in sight until it is reached ---
+  const peek = document.querySelector(".peek");
+  new IntersectionObserver(([seen]) => { peek.hidden = seen.isIntersecting || seen.boundingClientRect.top < 0; }).observe(answer);
 
   // --- pictures: the library comes after the first answer ---
   let library = null;
@@ -239,7 +243,7 @@
     }
     const slow = setTimeout(() => { box.hidden = false; progress({}); }, 250);
     signal.addEventListener("abort", () => { clearTimeout(slow); box.hidden = true; });
-    box.querySelector(".cancel").onclick = () => fetch(`/page/job/${id}`, { method: "DELETE" });
+    box.querySelector(".cancel").onclick = () => fetch(`/page/${verb}/job/${id}`, { method: "DELETE" });
     try {
       return await watched(id, query, signal);
     } finally {
@@ -250,7 +254,7 @@
 
   async function watched(id, query, signal) {
     for (let wait = 80; ; wait = Math.min(wait * 1.5, 600)) {
-      const told = await (await fetch(`/page/job/${id}?${query}`, { signal })).json();
+      const told = await (await fetch(`/page/${verb}/job/${id}?${query}`, { signal })).json();
       if (told.state === "gone") { // kept no longer: begin anew
         sessionStorage.removeItem(job(query));
         return byJob(query, signal);
