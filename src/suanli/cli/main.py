@@ -25,6 +25,7 @@ from suanli.cli import (
     summarise,
     train,
     verify,
+    web,
     why,
 )
 from suanli.cli.run import show_error
@@ -70,6 +71,7 @@ app.command("models")(catalogues.models_command)
 app.command("why")(why.command)
 app.command("verify")(verify.command)
 app.command("learn")(learn.command)
+app.command("web")(web.command)
 
 
 def main() -> None:

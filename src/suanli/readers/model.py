@@ -10,7 +10,7 @@ from suanli.catalog.presets import find_preset
 from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
 from suanli.nouns.arch import Arch
 from suanli.nouns.tensors import TensorTable
-from suanli.readers import files, hub, layer_expr
+from suanli.readers import files, gate, hub, layer_expr
 from suanli.readers.configs import Image, read_config
 from suanli.readers.kinds import KERAS, TORCH, is_module, is_source
 from suanli.readers.preset import read_named_preset
@@ -79,7 +79,7 @@ def _is_path(text: str) -> bool:
 def _exists(text: str) -> bool:
     """Whether a file or folder has that name; what cannot be a name of one has none."""
     try:
-        return Path(text).exists()
+        return gate.may_open(text) and Path(text).exists()
     except (OSError, ValueError):
         return False
 
