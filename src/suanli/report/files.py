@@ -15,9 +15,9 @@ from suanli.report.chart import Chart, plain
 from suanli.report.csv_files import as_csv
 from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose
 from suanli.report.pages import document_of
+from suanli.report.stack_files import stack_toml
 from suanli.report.translated import translated
 from suanli.report.words import language
-from suanli.report.stack_files import stack_toml
 
 LATER = (".svg", ".png")
 DRAWN = (".html",)  # what pictures are drawn into

@@ -9,11 +9,11 @@ from suanli.report.chart import Chart
 from suanli.report.document import Block, Document, Facts, Picture, Table
 from suanli.report.figures import Figure, figures_of
 from suanli.report.html_blocks import Setting, is_empty, section, words
-from suanli.report.html_tags import json_script, tag
+from suanli.report.html_tags import tag
 from suanli.report.html_tree import module_tree
 from suanli.report.pages import document_of
 from suanli.report.whys import reason_of
-from suanli.report.words import known_language, translate
+from suanli.report.words import known_language
 from suanli.units import units_as
 
 
@@ -65,8 +65,6 @@ def _placed(blocks: list[Block], figures: Iterable[Figure]) -> tuple[dict[int, l
 
 
 def drawing(figure: Figure, at: Setting) -> str:
-    """A picture as data that report.js draws, with the words that say what is seen."""
-    name = translate(figure.words, at.lang)
-    place = tag("div", "", class_="draw", role="img", aria_label=name)
+    """A picture under its title."""
     caption = tag("figcaption", words(figure.title, at.lang))
-    return tag("figure", caption + place + json_script(figure.spec), class_="chart", data_name=figure.name)
+    return tag("figure", caption + at.draw(figure, at.lang), class_="chart", data_name=figure.name)
