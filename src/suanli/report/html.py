@@ -9,9 +9,10 @@ from suanli.report.chart import Chart
 from suanli.report.document import Block, Document, Facts, Picture, Table
 from suanli.report.figures import Figure, figures_of
 from suanli.report.html_blocks import Setting, is_empty, section, words
-from suanli.report.html_tags import tag
+from suanli.report.html_tags import json_script, tag
 from suanli.report.html_tree import module_tree
 from suanli.report.pages import document_of
+from suanli.report.theme import css_config
 from suanli.report.whys import reason_of
 from suanli.report.words import known_language
 from suanli.units import units_as
@@ -32,13 +33,15 @@ def fragment(result: Result, *, lang: str = "en", units: str | None = None) -> s
 
 def blocks_html(result: Result, document: Document, at: Setting) -> str:
     """What comes below the headline."""
-    return "\n".join(_parts(result, document, at))
+    figures = figures_of(result)
+    config = json_script(css_config(), class_="chart-config") if figures else ""
+    return config + "\n".join(_parts(result, document, figures, at))
 
 
-def _parts(result: Result, document: Document, at: Setting) -> Iterator[str]:
+def _parts(result: Result, document: Document, figures: Iterable[Figure], at: Setting) -> Iterator[str]:
     """Blocks in their order. A picture takes the place of the block it draws; others come after the first figures."""
     blocks = [block for block in document.blocks if not is_empty(block)]
-    placed, loose = _placed(blocks, figures_of(result))
+    placed, loose = _placed(blocks, figures)
     told = next((place for place, block in enumerate(blocks) if isinstance(block, Facts | Table)), -1)
     if told < 0:
         yield from (drawing(each, at) for each in loose)

@@ -13,6 +13,7 @@ from suanli.report.chart import plain
 from suanli.report.document import Block, Facts, Lines, Picture, Prose, Table
 from suanli.report.figures import Figure
 from suanli.report.html_tags import esc, json_script, tag
+from suanli.report.theme import worded
 from suanli.report.words import said, translate
 
 CHART_WIDTH = 80
@@ -26,7 +27,7 @@ Asked = Callable[[str, str, str], bool]  # block, label, column: whether somethi
 def for_script(figure: Figure, lang: str) -> str:
     """A picture as data that report.js draws, with the words that say what is seen."""
     place = tag("div", "", class_="draw", role="img", aria_label=translate(figure.words, lang))
-    return place + json_script(figure.spec)
+    return place + json_script(worded(figure.spec, lang))
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,14 @@ import json
 from importlib.util import find_spec
 
 from suanli.nouns.result import Result
+from suanli.report.drawn import VERSION, converter
 from suanli.report.figures import Figure
 from suanli.report.html import blocks_html
 from suanli.report.html_blocks import Setting, words
 from suanli.report.html_file import asset
 from suanli.report.html_tags import tag
 from suanli.report.pages import document_of
+from suanli.report.theme import css_config, worded
 from suanli.report.words import language
 
 WIDTH = 640  # pixels of a plot
@@ -30,12 +32,8 @@ def notebook_html(result: Result) -> str:
 
 def svg(figure: Figure, lang: str) -> str:
     """A picture as SVG."""
-    import vl_convert  # noqa: PLC0415  large, and needed for pictures alone
-
-    from suanli.report.theme import config_of, worded  # noqa: PLC0415  only where pictures are drawn
-
-    spec = worded(figure.spec, lang) | {"width": WIDTH, "config": config_of(dark=False)}
-    return str(vl_convert.vegalite_to_svg(json.dumps(spec)))
+    spec = worded(figure.spec, lang) | {"width": WIDTH, "config": css_config()}
+    return str(converter().vegalite_to_svg(json.dumps(spec), vl_version=VERSION))
 
 
 def words_of(figure: Figure, lang: str) -> str:
