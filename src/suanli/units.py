@@ -192,7 +192,8 @@ def units_as(system: str | None) -> Iterator[None]:
     digit; None leaves them as they are. Raises UnknownNameError for another name.
     """
     if system is not None and system not in SYSTEMS:
-        raise unknown_name("system of units", system, SYSTEMS, where="--units", hint="Systems: " + ", ".join(SYSTEMS) + ".")
+        hint = "Systems: " + ", ".join(SYSTEMS) + "."
+        raise unknown_name("system of units", system, SYSTEMS, where="--units", hint=hint)
     token = _SYSTEM.set(system or _SYSTEM.get())
     try:
         yield

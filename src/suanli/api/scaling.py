@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from suanli.api.keeping import keeps_request
 from suanli.api.parts import assumed_line
 from suanli.api.request import Request
 from suanli.catalog.scaling import usual
@@ -25,6 +26,7 @@ PLANNED = ("gpu", "pin", "seq", "dtype", "stack", "fabric")  # options of the pl
 ONE_SERIES = "FILE.csv, JSON files of `suanli mfu`, or --points 64:1.0,128:1.9 with --metric"
 
 
+@keeps_request
 def scale(
     file: str | Path | Sequence[str | Path] | None = None,
     *,

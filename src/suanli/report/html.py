@@ -12,8 +12,9 @@ from suanli.report.html_blocks import Setting, is_empty, section, words
 from suanli.report.html_tags import json_script, tag
 from suanli.report.html_tree import module_tree
 from suanli.report.pages import document_of
+from suanli.report.theme import css_config
 from suanli.report.whys import reason_of
-from suanli.report.words import known_language, translate
+from suanli.report.words import known_language
 from suanli.units import units_as
 
 
@@ -32,13 +33,15 @@ def fragment(result: Result, *, lang: str = "en", units: str | None = None) -> s
 
 def blocks_html(result: Result, document: Document, at: Setting) -> str:
     """What comes below the headline."""
-    return "\n".join(_parts(result, document, at))
+    figures = figures_of(result)
+    config = json_script(css_config(), class_="chart-config") if figures else ""
+    return config + "\n".join(_parts(result, document, figures, at))
 
 
-def _parts(result: Result, document: Document, at: Setting) -> Iterator[str]:
+def _parts(result: Result, document: Document, figures: Iterable[Figure], at: Setting) -> Iterator[str]:
     """Blocks in their order. A picture takes the place of the block it draws; others come after the first figures."""
     blocks = [block for block in document.blocks if not is_empty(block)]
-    placed, loose = _placed(blocks, figures_of(result))
+    placed, loose = _placed(blocks, figures)
     told = next((place for place, block in enumerate(blocks) if isinstance(block, Facts | Table)), -1)
     if told < 0:
         yield from (drawing(each, at) for each in loose)
@@ -65,8 +68,6 @@ def _placed(blocks: list[Block], figures: Iterable[Figure]) -> tuple[dict[int, l
 
 
 def drawing(figure: Figure, at: Setting) -> str:
-    """A picture as data that report.js draws, with the words that say what is seen."""
-    name = translate(figure.words, at.lang)
-    place = tag("div", "", class_="draw", role="img", aria_label=name)
+    """A picture under its title."""
     caption = tag("figcaption", words(figure.title, at.lang))
-    return tag("figure", caption + place + json_script(figure.spec), class_="chart", data_name=figure.name)
+    return tag("figure", caption + at.draw(figure, at.lang), class_="chart", data_name=figure.name)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from suanli.report.chart import plain
 from suanli.report.document import Block, Facts, Lines, Picture, Prose, Table
-from suanli.report.html_tags import esc, tag
+from suanli.report.figures import Figure
+from suanli.report.html_tags import esc, json_script, tag
+from suanli.report.theme import worded
 from suanli.report.words import said, translate
 
 CHART_WIDTH = 80
@@ -22,12 +24,19 @@ _TOTALS = ("total", "mean", "sum")
 Asked = Callable[[str, str, str], bool]  # block, label, column: whether something can be said of the number
 
 
+def for_script(figure: Figure, lang: str) -> str:
+    """A picture as data that report.js draws, with the words that say what is seen."""
+    place = tag("div", "", class_="draw", role="img", aria_label=translate(figure.words, lang))
+    return place + json_script(worded(figure.spec, lang))
+
+
 @dataclass(frozen=True)
 class Setting:
-    """The language, and which numbers can be asked about."""
+    """The language, which numbers can be asked about, and how a picture is put there."""
 
     lang: str
     asked: Asked
+    draw: Callable[[Figure, str], str] = for_script
 
 
 def is_empty(block: Block) -> bool:

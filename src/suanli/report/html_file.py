@@ -10,7 +10,7 @@ from importlib import resources
 
 from suanli.nouns.result import Result
 from suanli.report.about import about
-from suanli.report.files import drawing_missing
+from suanli.report.drawn import converter
 from suanli.report.html import blocks_html
 from suanli.report.html_blocks import Setting, section, words
 from suanli.report.html_notes import Notes
@@ -78,11 +78,7 @@ def asset(name: str) -> str:
 @cache
 def vega_bundle() -> str:
     """What draws pictures in a browser, as one script. Raises MissingExtraError."""
-    try:
-        import vl_convert  # noqa: PLC0415  large, and needed for pictures alone
-    except ImportError as problem:
-        raise drawing_missing() from problem
-    return str(vl_convert.javascript_bundle())
+    return str(converter().javascript_bundle())
 
 
 # --- head and foot of the page ------------------------------------------------------------------------------------

@@ -31,8 +31,10 @@ def _block(block: Block, lang: str) -> Block:
         return replace(block, title=title, paragraphs=_all(block.paragraphs, lang))
     if isinstance(block, Chart):
         curves = tuple(replace(each, name=translate(each.name, lang)) for each in block.curves)
-        axes = {"x_label": translate(block.x_label, lang), "y_label": translate(block.y_label, lang)}
-        return replace(block, title=title, curves=curves, legend=translate(block.legend, lang), **axes)
+        return replace(
+            block, title=title, curves=curves, legend=translate(block.legend, lang),
+            x_label=translate(block.x_label, lang), y_label=translate(block.y_label, lang),
+        )  # fmt: skip
     return replace(block, title=title)
 
 

@@ -2,20 +2,8 @@
 (() => {
   "use strict";
 
-  // --- pictures: colours are those of the style sheet, so they follow a change of theme and the printer ---
-  const font = "inherit";
-  const config = {
-    background: null, font,
-    view: { stroke: null },
-    axis: { labelColor: "var(--soft)", titleColor: "var(--soft)", domainColor: "var(--line)", tickColor: "var(--line)",
-      gridColor: "var(--faint)", labelFont: font, titleFont: font, titleFontWeight: 500, labelFontSize: 12, titleFontSize: 12 },
-    legend: { labelColor: "var(--ink)", titleColor: "var(--soft)", labelFont: font, titleFont: font, titleFontWeight: 500,
-      labelFontSize: 12, titleFontSize: 12 },
-    header: { labelColor: "var(--ink)", titleColor: "var(--soft)", labelFont: font, titleFont: font },
-    title: { color: "var(--ink)", subtitleColor: "var(--soft)", font, subtitleFont: font },
-    text: { font, color: "var(--ink)" },
-  };
-  const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false, tooltip: { disableDefaultStyle: true }, config };
+  // --- pictures: their colours are names of the style sheet's, so they follow a change of theme and the printer ---
+  const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false, tooltip: { disableDefaultStyle: true } };
   const composed = ["hconcat", "vconcat", "concat", "facet", "repeat", "spec"];
 
   function fitted(spec, width) {
@@ -34,7 +22,8 @@
     figure.dataset.drawn = "yes";
     try {
       const spec = JSON.parse(data.textContent);
-      const own = { ...options, config: { ...config, ...(spec.config ?? {}) } };
+      const config = document.querySelector("script.chart-config");
+      const own = { ...options, config: config ? JSON.parse(config.textContent) : {} };
       await window.vegaEmbed(place, fitted(spec, place.clientWidth), own);
     } catch (problem) {
       figure.dataset.drawn = "failed";
@@ -166,7 +155,7 @@
     draw();
   }
 
-  window.suanli = { draw, gather, config, options };
+  window.suanli = { draw, gather };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
 })();

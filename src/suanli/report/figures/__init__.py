@@ -7,23 +7,20 @@ where there is none; nothing here computes beyond putting values into rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from suanli.nouns.result import Result
+from suanli.report.figures import explained, layouts, runs, scaling
+from suanli.report.figures.figure import Figure
 
+FIGURES: dict[str, Callable[[Result], tuple[Figure, ...]]] = {
+    "explain": explained.explain_figures,
+    "layout": layouts.layout_figures,
+    "mfu": runs.mfu_figures,
+    "scale": scaling.scale_figures,
+    "train": runs.train_figures,
+}
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """One picture. `spec` is Vega-Lite without width, theme or fonts: whoever draws it sets these."""
-
-    name: str
-    title: str
-    words: str
-    spec: dict[str, Any]
-
-
-FIGURES: dict[str, Callable[[Result], tuple[Figure, ...]]] = {}
+__all__ = ["FIGURES", "Figure", "figures_of"]
 
 
 def figures_of(result: Result) -> tuple[Figure, ...]:

@@ -1,0 +1,201 @@
+"""What figures are made of: bars, stacks, waterfalls, points and lines as Vega-Lite, with hover.
+
+Every text that came from outside (names of models, kernels, files) is data: none gets into an expression, a field name
+or a title. All figures are single or layered views, which can be as wide as what holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from suanli.report.figures.colours import SERIES
+from suanli.report.figures.figure import Row, Spec
+from suanli.report.figures.scales import Unit
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # what tells vega-embed the language; nothing is loaded
+MOST_MARKS = 2000
+MOST_BARS = 24
+BAR_STEP = 24  # pixels of a bar with its gap
+HEIGHT = 300
+LABEL = 60  # characters of a name on an axis or in a legend
+SAFE_INTEGER = 2**53
+ROUNDING = 1e-9  # of a whole: what sums of floating-point numbers leave
+_LEGEND_PIXELS, _PIXELS_A_LETTER, _SYMBOL_PIXELS = 340, 7, 34  # a legend fits a phone
+
+Tip = tuple[str, str]  # field, title
+
+
+def spec_of(rows: Sequence[Row], height: Any, words: Sequence[str] = (), **body: Any) -> Spec:
+    """A specification over rows. `words` are the fields whose texts are ours and may be translated."""
+    return {
+        "$schema": SCHEMA,
+        "usermeta": {"words": list(words)},
+        "data": {"values": [{name: _plain(value) for name, value in row.items()} for row in rows]},
+        "height": height,
+        **body,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Whole numbers that JSON readers of other languages cannot hold become floats."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > SAFE_INTEGER:
+        return float(value)
+    return value
+
+
+def name_of(text: object, most: int = LABEL) -> str:
+    """A name as a label: one line without control characters, cut where it is long."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in str(text)).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    """Names told apart by a number, where two rows would share a bar."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return found
+
+
+def tips(*pairs: Tip) -> list[Spec]:
+    """What hovering shows: texts made by `suanli.units`, the same as on screen."""
+    return [{"field": field, "type": "nominal", "title": title} for field, title in pairs]
+
+
+def band(field: str, order: Sequence[str], title: str | None = None, **axis: Any) -> Spec:
+    """A discrete axis in the given order."""
+    found = {"labelLimit": 220, "ticks": False, "domain": False} | axis
+    return {"field": field, "type": "nominal", "sort": list(order), "title": title, "axis": found}
+
+
+def measure(field: str, title: str, *, log: bool = False, zero: bool = True, **more: Any) -> Spec:
+    """A continuous axis."""
+    scale: Spec = {"type": "log"} if log else {"zero": zero}
+    scale |= more.pop("scale", {})
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
+
+
+def coloured(
+    field: str, colours: Mapping[str, str] | Sequence[str], title: str | None = None, *, legend: bool = True
+) -> Spec:
+    """Colour by a field of names: the colours told, or one after another."""
+    if not isinstance(colours, Mapping):
+        colours = {name: SERIES[place % len(SERIES)] for place, name in enumerate(colours)}
+    names = list(colours)
+    scale = {"domain": names, "range": list(colours.values())}
+    key = {"columns": columns_of(names), "labelLimit": 240} if legend else None
+    return {"field": field, "type": "nominal", "title": title, "scale": scale, "legend": key}
+
+
+def columns_of(names: Sequence[str]) -> int:
+    """Columns of a legend that fit a narrow screen."""
+    widest = max((len(name) for name in names), default=1) * _PIXELS_A_LETTER + _SYMBOL_PIXELS
+    return max(1, min(len(names), _LEGEND_PIXELS // widest))
+
+
+def bars(
+    rows: Sequence[Row],
+    *,
+    label: str,
+    value: str,
+    unit: Unit,
+    title: str,
+    text: str,
+    hover: Sequence[Tip],
+    colour: str | Spec = SERIES[0],
+    words: Sequence[str] = (),
+    label_title: str | None = None,
+) -> Spec:
+    """One bar a row in the rows' order, its figure in words behind it. `value` and `text` are fields."""
+    axis = {"x": measure("shown", unit.of(title)), "y": band(label, [row[label] for row in rows], label_title)}
+    paint = {"color": {"value": colour} if isinstance(colour, str) else colour}
+    return spec_of(
+        rows, {"step": BAR_STEP}, words, transform=[unit.shown(value, "shown")], encoding=axis,
+        layer=[
+            {"mark": {"type": "bar"}, "encoding": paint | {"tooltip": tips(*hover)}},
+            {"mark": {"type": "text", "align": "left", "dx": 4}, "encoding": {"text": {"field": text}}},
+        ],
+    )  # fmt: skip
+
+
+def stack(
+    rows: Sequence[Row],
+    *,
+    label: str,
+    part: str,
+    value: str,
+    unit: Unit,
+    title: str,
+    colours: Mapping[str, str],
+    hover: Sequence[Tip],
+    words: Sequence[str] = (),
+    label_title: str | None = None,
+    limit: Row | None = None,
+    order: Sequence[str] | None = None,
+) -> Spec:
+    """Bars cut into parts, all in the order of `colours`. `limit` is a rule across all: `value`, `text`."""
+    labels = order or list(dict.fromkeys(row[label] for row in rows))
+    place = {name: at for at, name in enumerate(colours)}
+    placed = [row | {"place": place[row[part]]} for row in rows]
+    bar: Spec = {
+        "mark": {"type": "bar"},
+        "encoding": {
+            "y": band(label, labels, label_title),
+            "x": measure("shown", unit.of(title), stack="zero"),
+            "color": coloured(part, colours), "order": {"field": "place", "type": "quantitative"},
+            "tooltip": tips(*hover),
+        },
+    }  # fmt: skip
+    layers = [bar] if limit is None else [bar, *_rule(limit, unit)]
+    return spec_of(placed, {"step": BAR_STEP}, words, transform=[unit.shown(value, "shown")], layer=layers)
+
+
+def _rule(limit: Row, unit: Unit) -> list[Spec]:
+    data = {"values": [limit | {"value": _plain(limit["value"])}]}
+    transform = [unit.shown("value", "shown")]
+    x = {"field": "shown", "type": "quantitative"}
+    tip = {"text": {"field": "text"}, "x": x, "y": {"value": -6}}
+    return [
+        {"data": data, "transform": transform, "mark": {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 2},
+         "encoding": {"x": x, "tooltip": tips(("text", "limit"))}},
+        {"data": data, "transform": transform, "mark": {"type": "text", "align": "right", "dx": 4}, "encoding": tip},
+    ]  # fmt: skip
+
+
+def waterfall(
+    rows: Sequence[Row],
+    *,
+    label: str,
+    unit: Unit,
+    title: str,
+    colours: Mapping[str, str],
+    hover: Sequence[Tip],
+    words: Sequence[str] = (),
+) -> Spec:
+    """Bars from `begin` to `end`, each where the one before ended; `text` behind each."""
+    order = [row[label] for row in rows]
+    transform = [unit.shown("begin", "left"), unit.shown("end", "right")]
+    y = band(label, order)
+    bar = {
+        "mark": {"type": "bar"},
+        "encoding": {"y": y, "x": measure("left", unit.of(title)), "x2": {"field": "right"},
+                     "color": coloured(label, colours, legend=False), "tooltip": tips(*hover)},
+    }  # fmt: skip
+    text = {
+        "mark": {"type": "text", "align": "left", "dx": 4},
+        "encoding": {"y": y, "x": measure("right", unit.of(title)), "text": {"field": "text"}},
+    }
+    return spec_of(rows, {"step": BAR_STEP}, words, transform=transform, layer=[bar, text])
+
+
+def running(parts: Sequence[tuple[str, float]], *, down_from: float | None = None) -> list[Row]:
+    """Where each part of a whole begins and ends: upwards from 0, or downwards from the whole."""
+    found, at = [], 0.0 if down_from is None else down_from
+    for name, value in parts:
+        end = at + value if down_from is None else at - value
+        found.append({"part": name, "value": value, "begin": min(at, end), "end": max(at, end)})
+        at = end
+    return found
