@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from suanli.web.forms import Entry
+from suanli.web.verbs import verbs
 
-POSITIONAL = ("model", "traces", "topic", "name", "file", "id")  # arguments of the command; every other is an option
 FILES = {"cfg-": "config.json", "up-": "FILE"}  # what stands for a token of this server
 
 
@@ -24,10 +24,12 @@ def _values(value: Any) -> list[str]:
 
 def command(entry: Entry, given: Mapping[str, Any]) -> str:
     """The line for a terminal."""
-    words, options = [], []
+    words: list[str] = []
+    options: list[str] = []
+    options_of = verbs()[entry.verb].by_name
     for name, value in given.items():
-        flag = f"--{name.replace('_', '-')}"
-        if name in POSITIONAL and not (entry.verb == "scale" and name == "model"):
+        flag = options_of[name].flag
+        if not flag.startswith("--"):
             words += map(shlex.quote, _values(value))
         elif value is True:
             options.append(flag)
@@ -38,13 +40,15 @@ def command(entry: Entry, given: Mapping[str, Any]) -> str:
 
 def python(entry: Entry, given: Mapping[str, Any]) -> str:
     """The call in a notebook."""
-    parts = []
+    parts: list[str] = []
     for name, value in given.items():
         kept = value if value is True else _values(value)
         shown = repr(kept if kept is True or len(kept) > 1 else kept[0])
         if name == "lang" and value == "en":
             continue
-        parts.append(shown if not parts and name in POSITIONAL else f"{name}={shown}")
+        parts.append(
+            shown if not parts and not verbs()[entry.verb].by_name[name].flag.startswith("--") else f"{name}={shown}"
+        )
     return f"import suanli\n\nsuanli.{entry.verb}({', '.join(parts)})"
 
 

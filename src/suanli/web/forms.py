@@ -1,4 +1,4 @@
-"""The table of pages: which fields a verb's page has, in which order, of which kind; help from the command's options."""
+"""The table of pages: which fields a verb's page has, in which order, of which kind; help from its command."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from importlib import resources
 from typing import Any
 
 from suanli.errors import unknown_name
+from suanli.web.verbs import verbs
 
 KINDS = ("model", "gpu", "number", "text", "choice", "switch", "file", "area", "pins", "pair")
 GROUPS = ("Count and measure", "Plan", "Look up")
 SCALES = ("double", "log", "linear")
 # The command's help of MODEL speaks of files and hubs, which a page never opens.
-MODEL_HELP = (
-    "A preset: type to search. Or a layer expression like linear(4096, 11008), or a config.json pasted below."
-)
-RENAMED = {"file": "files", "all": "all_"}  # parameters of the command by the option.s keyword
+MODEL_HELP = "A preset: type to search. Or a layer expression like linear(4096, 11008), or a config.json pasted below."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,21 +102,13 @@ def _field(table: dict[str, Any], helps: Mapping[str, str]) -> Field:
             table[name] = tuple(table[name])
     if "list" in table:
         table["choices"] = LISTS[table["list"]]()
-    name = RENAMED.get(table["name"], table["name"])
-    table.setdefault("help", MODEL_HELP if table["kind"] == "model" else helps.get(name, ""))
+    table.setdefault("help", MODEL_HELP if table["kind"] == "model" else helps[table["name"]])
     return Field(slider=Slider(**slider) if slider else None, **table)
 
 
-@functools.cache
 def option_help(verb: str) -> dict[str, str]:
-    """What the command `suanli VERB` says of each of its options and arguments, by name."""
-    import typer  # noqa: PLC0415  with the page alone
-
-    from suanli.cli.main import app  # noqa: PLC0415
-
-    command: Any = typer.main.get_command(app)
-    params = command.commands[verb].params
-    return {each.name: (getattr(each, "help", None) or "") for each in params}
+    """What the command `suanli VERB` says of each of its options and arguments, by keyword."""
+    return {each.name: each.help for each in verbs()[verb].options}
 
 
 def _conventions() -> tuple[str, ...]:

@@ -14,9 +14,15 @@ from suanli.errors import Fault, SuanliError
 from suanli.report.html_file import asset as report_asset
 from suanli.report.html_file import vega_bundle
 from suanli.web.forms import Entry
+from suanli.web.verbs import verbs
 from suanli.web.words import said
 
-OWN = {"page.css": "text/css", "page.js": "text/javascript", "widgets.js": "text/javascript", "icon.svg": "image/svg+xml"}
+OWN = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "widgets.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 REPORTS = {"report.css": "text/css", "report.js": "text/javascript"}
 VEGA = {"vega.js": "text/javascript"}
 ASSETS = OWN | REPORTS | VEGA
@@ -24,7 +30,7 @@ ASSETS = OWN | REPORTS | VEGA
 
 @functools.cache
 def asset(name: str) -> bytes:
-    """A style, script or picture the page loads. Raises MissingExtraError for what draws pictures where it is absent."""
+    """A style, script or picture the page loads. Raises MissingExtraError where what draws charts is absent."""
     if name in VEGA:
         return vega_bundle().encode()
     if name in REPORTS:
@@ -60,8 +66,10 @@ def render(template: str, lang: str, **values: Any) -> str:
 def field_of(entry: Entry, fault: Fault) -> str:
     """The field a fault belongs to, empty where it belongs to none: `--global-batch` or `MODEL` to a name."""
     first = (fault.where or "").split()[0:1]
-    word = first[0].strip(":,").removeprefix("--").replace("-", "_") if first else ""
-    return next((name for name in (word, word.lower()) if name in entry.names), "")
+    word = first[0].strip(":,") if first else ""
+    flags = {each.flag: each.name for each in verbs()[entry.verb].options}
+    found = flags.get(word) or word.lower()
+    return found if found in entry.names else ""
 
 
 def problem_html(entry: Entry, problem: SuanliError, lang: str) -> str:

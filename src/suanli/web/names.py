@@ -1,4 +1,4 @@
-"""Names the page's forms can choose from, with what tells them apart: models and their parameters, devices and memory."""
+"""Names that forms can choose from, with what tells them apart: models and their size, devices and memory."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
@@ -13,8 +13,10 @@ from suanli.errors import SuanliError
 from suanli.version import VERSION
 from suanli.web import elsewhere
 from suanli.web.answered import Shown, as_file, shown, why_note
+from suanli.web.desk import Desk
 from suanli.web.forms import Entry, Field, entries, grouped
 from suanli.web.html import ASSETS, asset, problem_html, render
+from suanli.web.jobs import DONE, Job, Jobs
 from suanli.web.names import names_json
 from suanli.web.state import ASKED, LANGUAGES, UNITS, State, example, given, read_state
 from suanli.web.words import said
@@ -37,32 +39,14 @@ FOR_EVER = {"cache-control": "public, max-age=31536000, immutable"}
 NEVER = {"cache-control": "no-store"}
 
 
-class Answers(Protocol):
-    """What the page needs of its server: the verbs' work done in workers, and long work as jobs.
-
-    `given` is a request as the page tells it; tokens of uploads in it become files before
-    `do(verb, given, files, *args, tell=…)` is called in a worker.
-    """
-
-    async def work(self, do: Callable[..., Any], verb: str, given: Mapping[str, Any], *args: Any) -> Any:
-        """What `do` returns. Raises what it raises."""
-
-    async def begin(self, do: Callable[..., Any], verb: str, given: Mapping[str, Any], *args: Any) -> str:
-        """Start long work; its id. Raises SuanliError where it cannot be started."""
-
-    def told(self, job: str) -> Mapping[str, Any]:
-        """`state` (running, done, failed, cancelled, gone); while running `part` and `what`; `value` or `error` after."""
-
-    def cancel(self, job: str) -> None:
-        """Stop long work."""
-
-
-def router(answers: Answers) -> APIRouter:
+def router(desk: Desk, jobs: Jobs) -> APIRouter:
     """Every address of the page: `/`, `/VERB`, what the page's script asks for, and the assets."""
     made = APIRouter(include_in_schema=False)
     _add_shell(made)
     for entry in entries().values():
-        _add_verb(made, entry, answers)
+        _add_verb(made, entry, desk)
+        if entry.job:
+            _add_jobs(made, entry, desk, jobs)
     return made
 
 
@@ -110,7 +94,7 @@ def _frame(request: Request, lang: str, entry: Entry | None = None, state: State
 # --- a verb -------------------------------------------------------------------------------------------------------
 
 
-def _add_verb(made: APIRouter, entry: Entry, answers: Answers) -> None:
+def _add_verb(made: APIRouter, entry: Entry, desk: Desk) -> None:
     verb = entry.verb
 
     @made.get(f"/{verb}")
@@ -126,20 +110,17 @@ def _add_verb(made: APIRouter, entry: Entry, answers: Answers) -> None:
     @made.get(f"/page/{verb}/result")
     async def result(request: Request) -> Response:
         """The answer as HTML; faults as HTML too, each with its field."""
-        return HTMLResponse(await _answer(entry, request, answers), headers=NEVER)
+        return HTMLResponse(await _answer(entry, request, desk), headers=NEVER)
 
     @made.get(f"/page/{verb}/why")
     async def why(request: Request) -> Response:
         """Where a number comes from, for the dialog."""
-        return HTMLResponse(await _why(entry, request, answers), headers=NEVER)
+        return HTMLResponse(await _why(entry, request, desk), headers=NEVER)
 
     @made.get(f"/page/{verb}/report.{{suffix}}")
     async def report(suffix: str, request: Request) -> Response:
         """The answer as a file."""
-        return await _report(entry, suffix, request, answers)
-
-    if entry.job:
-        _add_jobs(made, entry, answers)
+        return await _report(entry, suffix, request, desk)
 
 
 def _form(entry: Entry, state: State) -> dict[str, Any]:
@@ -172,7 +153,7 @@ def _parts(entry: Entry, state: State) -> list[dict[str, Any]]:
         parts[-1]["fields"].append(each)
     for part in parts:
         if part["group"]:
-            part |= _alternatives(part["fields"], state)
+            part.update(_alternatives(part["fields"], state))
     return parts
 
 
@@ -191,10 +172,10 @@ def _read(entry: Entry, request: Request) -> tuple[State, dict[str, Any]]:
     return state, given(entry, state)
 
 
-async def _answer(entry: Entry, request: Request, answers: Answers) -> str:
+async def _answer(entry: Entry, request: Request, desk: Desk) -> str:
     try:
         state, asked = _read(entry, request)
-        found = await answers.work(shown, entry.verb, asked, state.lang, state.units)
+        found = await desk.ask(request, shown, entry.verb, asked, extra=(state.lang, state.units))
         return _shown(entry, state, asked, found, request)
     except SuanliError as problem:
         return problem_html(entry, problem, _language(request))
@@ -214,21 +195,21 @@ def _shown(entry: Entry, state: State, asked: Mapping[str, Any], found: Shown, r
     )  # fmt: skip
 
 
-async def _why(entry: Entry, request: Request, answers: Answers) -> str:
+async def _why(entry: Entry, request: Request, desk: Desk) -> str:
     lang = _language(request)
     try:
         state, asked = _read(entry, request)
         key = tuple(request.query_params.get(name, "") for name in ASKED)
-        note = await answers.work(why_note, entry.verb, asked, state.lang, key)
+        note = await desk.ask(request, why_note, entry.verb, asked, extra=(state.lang, key))
     except SuanliError as problem:
         return problem_html(entry, problem, lang)
     return str(note) or render("unknown.html", lang, label=request.query_params.get("label", ""))
 
 
-async def _report(entry: Entry, suffix: str, request: Request, answers: Answers) -> Response:
+async def _report(entry: Entry, suffix: str, request: Request, desk: Desk) -> Response:
     try:
         state, asked = _read(entry, request)
-        content = await answers.work(as_file, entry.verb, asked, state.lang, state.units, suffix)
+        content = await desk.ask(request, as_file, entry.verb, asked, extra=(state.lang, state.units, suffix))
     except SuanliError as problem:
         return JSONResponse(problem.to_dict(), 422)
     name = f'attachment; filename="suanli-{entry.verb}.{suffix}"'
@@ -238,7 +219,7 @@ async def _report(entry: Entry, suffix: str, request: Request, answers: Answers)
 # --- long work ----------------------------------------------------------------------------------------------------
 
 
-def _add_jobs(made: APIRouter, entry: Entry, answers: Answers) -> None:
+def _add_jobs(made: APIRouter, entry: Entry, desk: Desk, jobs: Jobs) -> None:
     verb = entry.verb
 
     @made.post(f"/page/{verb}/job")
@@ -246,26 +227,31 @@ def _add_jobs(made: APIRouter, entry: Entry, answers: Answers) -> None:
         """Start; the id, or what is wrong."""
         try:
             state, asked = _read(entry, request)
-            job = await answers.begin(shown, verb, asked, state.lang, state.units)
+            job = jobs.start(desk.question(shown, verb, asked, extra=(state.lang, state.units)))
         except SuanliError as problem:
             return JSONResponse({"html": problem_html(entry, problem, _language(request))})
-        return JSONResponse({"id": job})
+        return JSONResponse({"id": job.id})
 
-    @made.get(f"/page/{verb}/job/{{job}}")
-    async def told(job: str, request: Request) -> Response:
-        """How far it is; the answer when it is done."""
-        state, asked = _read(entry, request)
-        now = answers.told(job)
-        if now["state"] == "failed":
-            return JSONResponse({"state": "done", "html": problem_html(entry, now["error"], state.lang)}, headers=NEVER)
-        if now["state"] == "done":
-            html = _shown(entry, state, asked, now["value"], request)
-            return JSONResponse({"state": "done", "html": html}, headers=NEVER)
-        what = said(now.get("what") or "", state.lang)
-        return JSONResponse({"state": now["state"], "part": now.get("part"), "what": what}, headers=NEVER)
+    @made.get(f"/page/{verb}/job/{{id_}}")
+    async def told(id_: str, request: Request) -> Response:
+        """How far it is; the answer when it is done; `gone` where it is known no longer."""
+        try:
+            job = jobs.find(id_)
+        except SuanliError:
+            return JSONResponse({"state": "gone"}, headers=NEVER)
+        return JSONResponse(_told(entry, job, request), headers=NEVER)
 
-    @made.delete(f"/page/{verb}/job/{{job}}")
-    async def cancel(job: str) -> Response:
+    @made.delete(f"/page/{verb}/job/{{id_}}")
+    async def cancel(id_: str) -> Response:
         """Stop."""
-        answers.cancel(job)
-        return JSONResponse({"state": "cancelled"})
+        return JSONResponse({"state": (await jobs.cancel(id_)).state})
+
+
+def _told(entry: Entry, job: Job, request: Request) -> dict[str, Any]:
+    state, asked = _read(entry, request)
+    if job.error is not None:
+        return {"state": "done", "html": problem_html(entry, job.error, state.lang)}
+    if job.state == DONE:
+        return {"state": "done", "html": _shown(entry, state, asked, job.answer, request)}
+    part = job.done / job.total if job.total else None
+    return {"state": job.state, "part": part, "what": said(job.what, state.lang)}

@@ -232,17 +232,18 @@
     return new Promise((done) => {
       const request = new XMLHttpRequest();
       const end = (token) => { item.remove(); done(token); };
-      request.open("POST", "/page/upload");
+      request.open("POST", "/api/uploads");
       request.upload.addEventListener("progress", (event) => { if (event.lengthComputable) bar.value = event.loaded / event.total; });
       request.addEventListener("load", () => {
         const answer = JSON.parse(request.responseText || "{}");
-        if (!answer.token) window.page.fault(field, answer.error?.message || say("refused"));
-        end(answer.token ?? null);
+        const token = answer.names?.[field.dataset.field]?.[0];
+        if (!token) window.page.fault(field, answer.error?.message || say("refused"));
+        end(token ?? null);
       });
       for (const kind of ["error", "abort"]) request.addEventListener(kind, () => end(null));
       stop.addEventListener("click", (event) => { event.stopPropagation(); request.abort(); });
       const body = new FormData();
-      body.append("file", file);
+      body.append(field.dataset.field, file);
       request.send(body);
     });
   }
@@ -259,11 +260,12 @@
       } catch {
         return window.page.fault(field, say("bad"));
       }
-      const answer = await fetch("/page/config", { method: "POST", headers: { "Content-Type": "application/json" }, body: text });
+      const answer = await fetch("/api/config", { method: "POST", headers: { "Content-Type": "application/json" }, body: text });
       const kept = await answer.json();
-      if (!kept.token) return window.page.fault(field, kept.error?.message || say("refused"));
-      remembered.set(kept.token, title);
-      input.value = kept.token;
+      const token = kept.names?.model?.[0];
+      if (!token) return window.page.fault(field, kept.error?.message || say("refused"));
+      remembered.set(token, title);
+      input.value = token;
       details.open = false;
       input.dispatchEvent(new Event("change", { bubbles: true }));
     };
