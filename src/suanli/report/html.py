@@ -8,7 +8,7 @@ from suanli.nouns.result import Result
 from suanli.report.chart import Chart
 from suanli.report.document import Block, Document, Facts, Picture, Table
 from suanli.report.figures import Figure, figures_of
-from suanli.report.html_blocks import Setting, is_empty, section, words
+from suanli.report.html_blocks import Setting, is_empty, section, without_drawings, words
 from suanli.report.html_tags import json_script, tag
 from suanli.report.html_tree import module_tree
 from suanli.report.pages import document_of
@@ -48,7 +48,8 @@ def _parts(result: Result, document: Document, figures: Iterable[Figure], at: Se
     for place, block in enumerate(blocks):
         drawn = "".join(drawing(each, at) for each in placed.get(place, ()))
         replaced = drawn and isinstance(block, Chart | Picture)
-        yield section(block, at, drawn) if replaced else section(block, at, after=drawn)
+        shown = without_drawings(block) if drawn and isinstance(block, Table) else block
+        yield section(shown, at, drawn) if replaced else section(shown, at, after=drawn)
         if place == told and loose:
             yield tag("div", "".join(drawing(each, at) for each in loose), class_="figures")
     yield module_tree(result, at)
@@ -59,12 +60,18 @@ def _placed(blocks: list[Block], figures: Iterable[Figure]) -> tuple[dict[int, l
     placed: dict[int, list[Figure]] = {}
     loose = []
     for figure in figures:
-        at = [place for place, block in enumerate(blocks) if block.title and block.title.startswith(figure.title)]
+        at = [place for place, block in enumerate(blocks) if _is_of(figure.title, block.title)]
         if at:
             placed.setdefault(at[0], []).append(figure)
         else:
             loose.append(figure)
     return placed, loose
+
+
+def _is_of(title: str, block: str) -> bool:
+    """Whether a picture of that title draws a block: `Where the time went (…)`, `Why: …`."""
+    head, colon, _ = title.partition(": ")
+    return bool(block) and block.startswith(head + ": " if colon else title)
 
 
 def drawing(figure: Figure, at: Setting) -> str:

@@ -129,6 +129,17 @@ def _cell(text: str, key: tuple[str, str, str], right: bool, at: Setting) -> str
     return tag("td", inner, class_="n" if right else None)
 
 
+def without_drawings(block: Table) -> Table:
+    """The table without columns drawn in characters: a picture stands beside it."""
+    kept = [
+        place for place in range(len(block.columns))
+        if not block.rows or not all(_DRAWN.fullmatch(row[place]) or not row[place].strip() for row in block.rows)
+    ]  # fmt: skip
+    right = tuple(block.aligned_right(place) for place in kept)
+    rows = tuple(tuple(row[place] for place in kept) for row in block.rows)
+    return Table(block.title, tuple(block.columns[place] for place in kept), rows, right)
+
+
 def _framed(title: str, inner: str, at: Setting, kind: str) -> str:
     """A table; one of columns scrolls by itself where the window is narrow, reachable by keyboard."""
     name = translate(title, at.lang)
