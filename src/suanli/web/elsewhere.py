@@ -25,30 +25,29 @@ def _values(value: Any) -> list[str]:
 def command(entry: Entry, given: Mapping[str, Any]) -> str:
     """The line for a terminal."""
     words: list[str] = []
-    options: list[str] = []
-    options_of = verbs()[entry.verb].by_name
+    flags: list[str] = []
+    options = verbs()[entry.verb].by_name
     for name, value in given.items():
-        flag = options_of[name].flag
+        flag = options[name].flag
         if not flag.startswith("--"):
             words += map(shlex.quote, _values(value))
         elif value is True:
-            options.append(flag)
+            flags.append(flag)
         elif not (name == "lang" and value == "en"):
-            options += [flag, *map(shlex.quote, _values(value))]
-    return " ".join(["suanli", entry.verb, *words, *options])
+            flags += [flag, *map(shlex.quote, _values(value))]
+    return " ".join(["suanli", entry.verb, *words, *flags])
 
 
 def python(entry: Entry, given: Mapping[str, Any]) -> str:
     """The call in a notebook."""
     parts: list[str] = []
+    options = verbs()[entry.verb].by_name
     for name, value in given.items():
         kept = value if value is True else _values(value)
         shown = repr(kept if kept is True or len(kept) > 1 else kept[0])
-        if name == "lang" and value == "en":
-            continue
-        parts.append(
-            shown if not parts and not verbs()[entry.verb].by_name[name].flag.startswith("--") else f"{name}={shown}"
-        )
+        first = not parts and not options[name].flag.startswith("--")
+        if not (name == "lang" and value == "en"):
+            parts.append(shown if first else f"{name}={shown}")
     return f"import suanli\n\nsuanli.{entry.verb}({', '.join(parts)})"
 
 
