@@ -184,6 +184,7 @@
     shown.style.setProperty("min-height", `${height}px`); // pictures grow in place: the page does not jump
     shown.replaceChildren(made.content);
     status.textContent = peek.firstElementChild.textContent = shown.querySelector(".answered")?.dataset.headline ?? "";
+    for (const each of shown.querySelectorAll("pre.drawn")) each.tabIndex = 0; // scrolls sideways: by keyboard too
     if (form.dataset.pick) pickable();
     drawn().then(() => shown.style.removeProperty("min-height"));
   }
