@@ -1,8 +1,8 @@
 """What a report says in another language: titles, headers and labels word for word, sentences by their pattern.
 
-The texts lie in `words_zh/*.toml`, English = 中文. A key with braces is a pattern: `{n}`, `{m}`, `{k}` stand for numbers,
-`{q…}` for a number with its unit, `{t…}` for a text that is translated in turn, `{parts}` for names with their amounts,
-any other name for what stays as it is.
+The texts lie in `words_zh/*.toml`, English = 中文. A key with braces is a pattern: `{n}`, `{m}`, `{k}` stand for a
+number, `{q…}` for a number with its unit, `{t…}` for a text that is translated in turn, `{parts}` for names with their
+amounts, any other name for what stays as it is.
 """
 
 from __future__ import annotations
