@@ -9,9 +9,11 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec
 
+from suanli.errors import shown
 from suanli.nouns.result import Result
 
 OURS = ("progress", "processes")  # what no answer depends on
+CALLED = {"every": "all"}  # options that inputs have under the name of the command line
 LIVE = "live"  # inputs that were objects of a running program: no file holds them
 
 Options = ParamSpec("Options")
@@ -25,12 +27,12 @@ def keeps_request(verb: Callable[Options, Result]) -> Callable[Options, Result]:
     def kept(*args: Options.args, **kwargs: Options.kwargs) -> Result:
         found = verb(*args, **kwargs)
         given = _given(names, names.bind(*args, **kwargs).arguments)
-        missing = {name: value for name, value in given.items() if found.inputs.get(name) is None}
-        live = sorted(name for name, value in given.items() if not _is_plain(value))
+        missing = {name: value for name, value in given.items() if found.inputs.get(CALLED.get(name, name)) is None}
+        live = sorted(name for name, value in given.items() if not is_plain(value))
         if not missing and not live:
             return found
         inputs = {name: value for name, value in found.inputs.items() if name != "assumed"}
-        more = {name: _written(value) for name, value in missing.items() if name not in live}
+        more = {name: written(value) for name, value in missing.items() if name not in live}
         assumed = {"assumed": found.inputs["assumed"]} if "assumed" in found.inputs else {}
         return replace(found, inputs={**inputs, **more, **({LIVE: live} if live else {}), **assumed})
 
@@ -54,19 +56,21 @@ def _is_default(value: Any, default: Any) -> bool:
     return value is None or (isinstance(value, str | int | float | bool) and value == default)
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """Whether JSON can hold it, so that it can be given again."""
     if isinstance(value, Mapping):
-        return all(_is_plain(each) for each in value.values())
+        return all(is_plain(each) for each in value.values())
     if isinstance(value, list | tuple | set | range):
-        return all(map(_is_plain, value))
+        return all(map(is_plain, value))
     return value is None or isinstance(value, str | int | float | bool | os.PathLike)
 
 
-def _written(value: Any) -> Any:
-    """A value as JSON has it."""
+def written(value: Any) -> Any:
+    """A value as JSON has it; an object of a program as a few words of it."""
+    if not is_plain(value):
+        return shown(value, 200)
     if isinstance(value, Mapping):
-        return {str(name): _written(each) for name, each in value.items()}
+        return {str(name): written(each) for name, each in value.items()}
     if isinstance(value, list | tuple | set | range):
-        return [_written(each) for each in value]
+        return [written(each) for each in value]
     return os.fspath(value) if isinstance(value, os.PathLike) else value

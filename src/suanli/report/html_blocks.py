@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from suanli.report.about import TITLE as REQUEST
 from suanli.report.chart import plain
 from suanli.report.document import Block, Facts, Lines, Picture, Prose, Table
 from suanli.report.figures import Figure
@@ -78,11 +79,12 @@ def _body(block: Block, at: Setting) -> str:
 
 
 def _facts(block: Facts, at: Setting) -> str:
-    rows, label = [], ""
+    rows, label, typed = [], "", block.title == REQUEST  # what was typed is shown as it was typed
     for name, value, remark in block.rows:
         label = name or label
         head = tag("th", words(name, at.lang), scope="row") if name else "<th></th>"
-        cell = tag("td", _value(value, (block.title, label, ""), at), class_="n" if block.right else None)
+        shown = esc(value) if typed else _value(value, (block.title, label, ""), at)
+        cell = tag("td", shown, class_="n" if block.right else None)
         rows.append(tag("tr", head + cell + tag("td", words(remark, at.lang), class_="remark")))
     return _framed(block.title, tag("tbody", "".join(rows)), at, "facts")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from suanli.report.about import TITLE as REQUEST
 from suanli.report.chart import Chart
 from suanli.report.document import Block, Document, Facts, Lines, Prose, Table
 from suanli.report.words import translate
@@ -21,7 +22,11 @@ def translated(document: Document, lang: str) -> Document:
 def _block(block: Block, lang: str) -> Block:
     title = translate(block.title, lang)
     if isinstance(block, Facts):
-        return replace(block, title=title, rows=tuple(_all(row, lang) for row in block.rows))  # type: ignore[misc]
+        typed = block.title == REQUEST  # what was typed is shown as it was typed
+        return replace(block, title=title, rows=tuple(
+            (translate(label, lang), value if typed else translate(value, lang), translate(remark, lang))
+            for label, value, remark in block.rows
+        ))  # fmt: skip
     if isinstance(block, Table):
         rows = tuple(_all(row, lang) for row in block.rows)
         return replace(block, title=title, columns=_all(block.columns, lang), rows=rows)

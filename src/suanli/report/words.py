@@ -1,7 +1,8 @@
 """What a report says in another language: titles, headers and labels word for word, sentences by their pattern.
 
-The texts lie in `words_zh/*.toml`, English = 中文. A key with braces is a pattern: `{n…}` stands for a number, `{q…}` for a
-number with its unit, `{t…}` for a text that is translated in turn, any other name for what stays as it is.
+The texts lie in `words_zh/*.toml`, English = 中文. A key with braces is a pattern: `{n}`, `{m}`, `{k}` stand for a
+number, `{q…}` for a number with its unit, `{t…}` for a text that is translated in turn, `{parts}` for names with their
+amounts, any other name for what stays as it is.
 """
 
 from __future__ import annotations
@@ -92,16 +93,16 @@ class _Pattern:
 
 
 def _part(name: str, text: str, lang: str) -> tuple[str, bool]:
-    """What stands in a hole: figures and texts in the language, names as they are, lists item by item."""
-    if name.startswith("list"):
-        items = [_item(each, lang) for each in text.split(", ")]
-        return "，".join(each for each, _ in items), all(known for _, known in items)
+    """What stands in a hole: figures and texts in the language, names as they are, amounts part by part."""
+    if name == "parts":
+        return "，".join(_amount(each, lang) for each in text.split(", ")), True
     return said(text, lang) if name[0] in "tq" else (text, True)
 
 
-def _item(text: str, lang: str) -> tuple[str, bool]:
-    """`batch 1` of a list of what was assumed: the name as options have it, the value as it is."""
-    return text, True
+def _amount(text: str, lang: str) -> str:
+    """`embedding 1.957 GiB`: the name in the language."""
+    name, blank, amount = text.partition(" ")
+    return f"{translate(name, lang)}{blank}{amount}"
 
 
 @cache

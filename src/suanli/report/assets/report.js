@@ -5,13 +5,13 @@
   // --- pictures: their colours are names of the style sheet's, so they follow a change of theme and the printer ---
   const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false, logLevel: 1,
     tooltip: { disableDefaultStyle: true } };
-  const BESIDE = { left: 4, top: 8, right: 112, bottom: 4 }; // room for figures written behind bars
+  const beside = (width) => ({ left: 4, top: 8, right: width < 480 ? 92 : 116, bottom: 4 }); // for figures behind bars
   const composed = ["hconcat", "vconcat", "concat", "facet", "repeat", "spec"];
 
   function fitted(spec, width) {
     if (!composed.some((key) => key in spec)) {
-      const beside = (spec.layer ?? []).some((each) => each.mark?.type === "text" && each.mark.align === "left" && each.mark.dx);
-      return { padding: beside ? BESIDE : 4, width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec };
+      const written = (spec.layer ?? []).some((each) => each.mark?.type === "text" && each.mark.align === "left" && each.mark.dx);
+      return { padding: written ? beside(width) : 4, width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec };
     }
     const inner = Math.max(width - 150, 160);
     const column = (child) => ("width" in child || composed.some((key) => key in child) ? child : { ...child, width: inner });
