@@ -57,7 +57,7 @@ MaybeModel = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write to a .json, .csv or .md file.", show_default=False)
+    Path | None, typer.Option("--output", "-o", help="Write to a .html, .json, .csv or .md file.", show_default=False)
 ]
 Text = str | None
 

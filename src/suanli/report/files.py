@@ -1,4 +1,4 @@
-"""Results in files, by suffix: `.json`, `.csv`, `.md`, `.svg`, `.png`.
+"""Results in files, by suffix: `.json`, `.csv`, `.md`, `.html`, `.svg`, `.png`.
 
 Written beside the target, then renamed: never half a file.
 """
@@ -12,13 +12,14 @@ from pathlib import Path
 
 from suanli.errors import Fault, InputError, UnreadableFileError, nearest_names, shown
 from suanli.nouns.result import Result
+from suanli.report.about import about
 from suanli.report.chart import Chart, plain
 from suanli.report.csv_files import as_csv
 from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose
 from suanli.report.pages import document_of
 from suanli.report.stack_files import stack_toml
-
-LATER = (".html",)
+from suanli.report.translated import translated
+from suanli.report.words import language
 
 
 def as_json(result: Result) -> str:
@@ -26,11 +27,18 @@ def as_json(result: Result) -> str:
     return result.to_json() + "\n"
 
 
+def as_html(result: Result) -> str:
+    """The report as one HTML file, in the language of `spoken_in`."""
+    from suanli.report.html_file import html_file  # noqa: PLC0415  pages of other kinds need none of it
+
+    return html_file(result)
+
+
 def as_markdown(result: Result) -> str:
-    """The report in Markdown."""
-    document: Document = document_of(result)
+    """The report in Markdown, with the request that it answers, in the language of `spoken_in`."""
+    document: Document = translated(document_of(result), language())
     parts = [f"# {document.headline}"]
-    for block in document.blocks:
+    for block in (*document.blocks, *translated(Document("", (about(result),)), language()).blocks):
         body = _markdown(block)
         if body:
             parts.append(f"## {block.title}\n\n{body}" if block.title else body)
@@ -81,10 +89,13 @@ def as_png(result: Result) -> bytes:
     return drawn.as_png(result)
 
 
-WRITERS: dict[str, Callable[[Result], str]] = {".json": as_json, ".csv": as_csv, ".md": as_markdown}
+WRITERS: dict[str, Callable[[Result], str]] = {
+    ".json": as_json, ".csv": as_csv, ".md": as_markdown, ".html": as_html,
+}  # fmt: skip
 OWN_WRITERS: dict[str, dict[str, Callable[[Result], str]]] = {"calibrate": {".toml": stack_toml}}  # by kind of result
 
 PICTURES: dict[str, Callable[[Result], str | bytes]] = {".svg": as_svg, ".png": as_png}
+DRAWN = (".html", *PICTURES)  # what pictures are drawn into
 
 
 def writers_of(kind: str) -> dict[str, Callable[[Result], str | bytes]]:
@@ -110,7 +121,7 @@ def check_suffix(path: Path, kind: str = "") -> None:
     suffix = path.suffix.lower()
     if suffix not in writers_of(kind):
         raise _unknown_suffix(path, kind)
-    if suffix in PICTURES:
+    if suffix in DRAWN:
         from suanli.report.drawn import converter  # noqa: PLC0415
 
         converter()
@@ -120,15 +131,14 @@ def _unknown_suffix(path: Path, kind: str = "") -> InputError:
     suffix = path.suffix.lower()
     if suffix in PICTURES:
         return no_picture(kind, shown(path.name))
-    later = suffix in LATER
     return InputError(
         Fault(
             code="unknown_format",
-            message="this version writes no such file" if later else "the suffix names no format",
+            message="the suffix names no format",
             where="--output",
             got=shown(path.name),
             expected="a file ending in " + ", ".join(writers_of(kind)),
-            nearest=() if later else nearest_names(path.suffix, writers_of(kind)),
+            nearest=nearest_names(path.suffix, writers_of(kind)),
         )
     )
 

@@ -20,6 +20,8 @@ FONTS = (
 )
 _LIGHT = {"ground": LIGHT_GROUND, "text": "#1c2330", "dim": "#566070", "line": "#c9ced8", "grid": "#e6e9ef"}
 _DARK = {"ground": DARK_GROUND, "text": "#e6e9ef", "dim": "#a8b0be", "line": "#4a5160", "grid": "#2a2f39"}
+_CSS = {"ground": "var(--paper)", "text": "var(--ink)", "dim": "var(--soft)", "line": "var(--line)",
+        "grid": "var(--faint)"}  # fmt: skip
 _SIZE, _SMALL = 13, 12  # pixels
 _TITLED = ("title", "header")  # keys whose texts are ours
 
@@ -28,7 +30,15 @@ Translate = Callable[[str, str], str]
 
 def config_of(dark: bool) -> Spec:
     """The Vega-Lite config of a light or a dark ground."""
-    shade = _DARK if dark else _LIGHT
+    return _config(_DARK if dark else _LIGHT)
+
+
+def css_config() -> Spec:
+    """The same in the colours of report.css, which follow a change of theme and the printer."""
+    return _config(_CSS) | {"background": None}
+
+
+def _config(shade: dict[str, str]) -> Spec:
     text = {"labelColor": shade["text"], "titleColor": shade["dim"], "labelFontSize": _SMALL, "titleFontSize": _SMALL,
             "titleFontWeight": "normal"}  # fmt: skip
     return {
