@@ -66,7 +66,7 @@
       const drop = field.dataset.kind === "file";
       if (drop) { field.refill(values); continue; }
       inputs(field).forEach((each, place) => {
-        if (each.type === "radio") each.checked = values.length ? each.value === values[0] : place === 0;
+        if (each.type === "radio") each.checked = values.length ? each.dataset.name === values[0] : place === 0;
         else if (each.type === "checkbox") each.checked = values.length > 0;
         else each.value = values[place] ?? "";
         each.dispatchEvent(new Event("refill"));
@@ -191,7 +191,8 @@
 
   // --- on a phone the answer is below the form: its first line stays in sight until it is reached ---
   const peek = document.querySelector(".peek");
-  new IntersectionObserver(([seen]) => { peek.hidden = seen.isIntersecting || seen.boundingClientRect.top < 0; }).observe(answer);
+  const watch = new IntersectionObserver(([seen]) => { peek.hidden = seen.isIntersecting || seen.boundingClientRect.top < 0; }, { rootMargin: "0px 0px -35% 0px" });
+  watch.observe(answer);
 
   // --- pictures: the library comes after the first answer ---
   let library = null;
