@@ -18,7 +18,7 @@ from suanli.report.theme import config_of, worded
 
 VERSION = "6.4"  # of Vega-Lite, as vl-convert names it
 WIDTH = 720  # pixels of a plot
-HEADLINE = 84  # characters of a line
+HEADLINE = 96  # characters of a line
 SCALE = 2.0  # pixels of the file for one of the drawing
 _BETWEEN = 36  # pixels from one figure to the next
 

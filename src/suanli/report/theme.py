@@ -15,7 +15,7 @@ from suanli.report.figures.figure import Spec
 
 # Latin first, then what has Chinese on Linux, macOS and Windows: a list, so that the first that is there is taken.
 FONTS = (
-    "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', 'Noto Sans CJK SC', 'Noto Sans SC', "
+    "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'Noto Sans CJK SC', 'DejaVu Sans', 'Noto Sans SC', "
     "'PingFang SC', 'Microsoft YaHei', 'Source Han Sans SC', 'WenQuanYi Micro Hei', sans-serif"
 )
 _LIGHT = {"ground": LIGHT_GROUND, "text": "#1c2330", "dim": "#566070", "line": "#c9ced8", "grid": "#e6e9ef"}
@@ -53,7 +53,7 @@ def _config(shade: dict[str, str]) -> Spec:
                   "titleBaseline": "bottom"},
         "axisBand": {"grid": False},
         "legend": text | {"orient": "bottom", "symbolType": "square", "symbolStrokeWidth": 0, "offset": 12,
-                          "titleLimit": 300, "rowPadding": 3},
+                          "titleLimit": 300, "symbolOpacity": 1, "rowPadding": 3},
         "title": {"color": shade["text"], "subtitleColor": shade["dim"], "fontSize": 15, "subtitleFontSize": _SMALL,
                   "anchor": "start", "frame": "group", "fontWeight": 600, "offset": 14},
         "text": {"color": shade["text"], "fontSize": _SMALL},

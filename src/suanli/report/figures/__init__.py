@@ -9,15 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from suanli.nouns.result import Result
-from suanli.report.figures import explained, layouts, runs, scaling
+from suanli.report.figures import (
+    catalogues,
+    checks,
+    counting,
+    explained,
+    fits,
+    goodputs,
+    layouts,
+    lessons,
+    runs,
+    scaling,
+    serving,
+)
 from suanli.report.figures.figure import Figure
 
 FIGURES: dict[str, Callable[[Result], tuple[Figure, ...]]] = {
+    "calibrate": fits.calibrate_figures,
+    "compare": counting.compare_figures,
+    "count": counting.count_figures,
     "explain": explained.explain_figures,
+    "goodput": goodputs.goodput_figures,
+    "gpus": catalogues.gpus_figures,
+    "infer": serving.infer_figures,
     "layout": layouts.layout_figures,
+    "learn": lessons.learn_figures,
     "mfu": runs.mfu_figures,
+    "models": catalogues.models_figures,
     "scale": scaling.scale_figures,
+    "summarise": fits.summarise_figures,
     "train": runs.train_figures,
+    "verify": checks.verify_figures,
 }
 
 __all__ = ["FIGURES", "Figure", "figures_of"]

@@ -25,6 +25,13 @@ OF_ENTRY = {
     "exposed copies": COPIES, "exposed peer copies": COPIES,
 }  # fmt: skip
 
+# Entries of a trace in the order of its account, all told apart: where several stand in one bar.
+OF_TRACE = {
+    "idle": GREY, "exposed communication": RED, "exposed peer copies": BROWN, "exposed copies": PURPLE,
+    "non-matmul kernels": SKY, "matmul": BLUE, "matmul, not attributed": OLIVE, "matmul, no peak of its dtype": OLIVE,
+    "matmul inefficiency": BLUE, "recompute": ORANGE, "useful model FLOPs": GREEN,
+}  # fmt: skip
+
 # Terms of memory, one colour in every figure.
 OF_MEMORY = {
     "weights": BLUE, "gradients": SKY, "optimizer": GREEN, "activations": RED, "logits": ORANGE, "working": OLIVE,

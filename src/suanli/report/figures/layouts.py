@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from suanli.nouns.plans import Difference, DifferenceRow, PlannedLayout
@@ -30,7 +30,7 @@ def layout_figures(result: Result) -> tuple[Figure, ...]:
 def _front(plan: Any) -> Figure:
     """Step time across, memory up: what lies left and below is better."""
     on_front = {each.layout for each in plan.front}
-    rows = [_point(at, each.layout, each.gpus, each.step_time_s, each.memory_bytes, each.usd_per_step)
+    rows: list[Row] = [_point(at, each.layout, each.gpus, each.step_time_s, each.memory_bytes, each.usd_per_step)
             for at, each in enumerate(plan.front[: parts.MOST_MARKS // 2], 1)]  # fmt: skip
     ranked = [_point(None, each.short, each.gpus, each.step_time_s, each.memory_bytes["total"], each.usd_per_step)
               for each in plan.layouts if each.short not in on_front]  # fmt: skip
@@ -98,7 +98,7 @@ def _accounts(layouts: Sequence[PlannedLayout]) -> tuple[Figure, ...]:
     if len(layouts) < 2:
         return ()
     family = {colour: name for name, colour in _FAMILIES}
-    rows = [
+    rows: list[Row] = [
         {"layout": name, "entry": each.entry, "seconds": each.seconds, "family": family[colours.of_entry(each.entry)],
          "text": f"{format_seconds(each.seconds)}, {share(each.seconds, layout.step_time_s)}",
          "step": format_seconds(layout.step_time_s), "mfu": format_percent(layout.mfu)}
@@ -127,7 +127,7 @@ def _named(layouts: Sequence[PlannedLayout]) -> list[tuple[str, PlannedLayout]]:
 
 
 def _memory(layouts: Sequence[PlannedLayout], limit: int) -> Figure:
-    rows = [
+    rows: list[Row] = [
         {"layout": name, "term": term, "bytes": size, "text": format_bytes(size),
          "total": format_bytes(layout.memory_bytes["total"]), "stage": layout.fullest_stage}
         for name, layout in _named(layouts) for term, size in layout.memory_bytes.items() if size and term != "total"
@@ -152,43 +152,46 @@ def terms_of(rows: Sequence[Row]) -> dict[str, str]:
 def _both(found: Difference) -> tuple[Figure, Figure]:
     seconds = scales.seconds((found.first.step_time_s, found.second.step_time_s))
     sizes = scales.sizes((found.first.memory_bytes["total"], found.second.memory_bytes["total"]))
-    plans = {"first": found.first.short, "second": found.second.short}
+    what = (found.first.short, found.second.short)
     return (
         Figure(
             name="why_step",
             title="Why: the steps of both",
             words="Two bars for each entry of the step, one a plan.",
-            spec=beside(found.step, plans, seconds, "time", format_seconds),
+            spec=beside(found.step, ("first", "second"), seconds, "time", format_seconds, what),
         ),
         Figure(
             name="why_memory",
             title="Memory of both",
             words="Two bars for each term of memory, one a plan.",
-            spec=beside(found.memory, plans, sizes, "memory", format_bytes),
+            spec=beside(found.memory, ("first", "second"), sizes, "memory", format_bytes, what),
         ),
     )
 
 
 def beside(
-    rows: Sequence[DifferenceRow], plans: Mapping[str, str], unit: Unit, title: str, write: Callable[[float], str]
-) -> Spec:
-    """Two bars a row, `first` and `second`."""
-    values = [
-        {"entry": row.entry, "plan": plan, "what": what, "value": getattr(row, plan),
-         "text": write(getattr(row, plan)), "difference": f"{'-' if row.difference < 0 else '+'}"
-         f"{write(abs(row.difference))}"}
-        for row in rows if row.first or row.second for plan, what in plans.items()
-    ]  # fmt: skip
+    rows: Sequence[DifferenceRow], names: tuple[str, str], unit: Unit, title: str, write: Callable[[float], str],
+    what: tuple[str, str] = ("", ""),
+) -> Spec:  # fmt: skip
+    """Two bars a row, called `names`; `what` they are shows in hovering."""
+    values: list[Row] = []
+    for row in rows:
+        sign = "-" if row.difference < 0 else "+"
+        for name, told, value in zip(names, what, (row.first, row.second), strict=True):
+            if row.first or row.second:
+                values.append({
+                    "entry": parts.name_of(row.entry), "plan": name, "what": told, "value": value, "text": write(value),
+                    "difference": f"{sign}{write(abs(row.difference))}",
+                })  # fmt: skip
     order = list(dict.fromkeys(row["entry"] for row in values))
-    y = {"y": parts.band("entry", order), "yOffset": {"field": "plan", "sort": list(plans)}}
-    hover = parts.tips(("entry", "entry"), ("plan", "plan"), ("what", "layout"), ("text", title),
-                       ("difference", "second less first"))  # fmt: skip
+    y = {"y": parts.band("entry", order), "yOffset": {"field": "plan", "sort": list(names)}}
+    hover = parts.tips(("entry", "entry"), ("plan", "which"), *((("what", "layout"),) if any(what) else ()),
+                       ("text", title), ("difference", f"{names[1]} less {names[0]}"))  # fmt: skip
     x = {"x": parts.measure("shown", unit.of(title))}
+    paint = parts.coloured("plan", dict(zip(names, (colours.BLUE, colours.RED), strict=True)))
     layers = [
-        {"mark": "bar", "encoding": y | x | {
-            "color": parts.coloured("plan", dict(zip(plans, (colours.BLUE, colours.RED), strict=True))),
-            "tooltip": hover}},
+        {"mark": "bar", "encoding": y | x | {"color": paint, "tooltip": hover}},
         {"mark": {"type": "text", "align": "left", "dx": 4}, "encoding": y | x | {"text": {"field": "text"}}},
-    ]  # fmt: skip
+    ]
     return parts.spec_of(values, {"step": 16}, ("entry", "plan"), transform=[unit.shown("value", "shown")],
                          layer=layers)  # fmt: skip

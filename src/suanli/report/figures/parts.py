@@ -6,21 +6,30 @@ or a title. All figures are single or layered views, which can be as wide as wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from suanli.report.figures.colours import SERIES
 from suanli.report.figures.figure import Row, Spec
 from suanli.report.figures.scales import Unit
+from suanli.units import DAY, HOUR, MINUTE
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # what tells vega-embed the language; nothing is loaded
 MOST_MARKS = 2000
 MOST_BARS = 24
 BAR_STEP = 24  # pixels of a bar with its gap
 HEIGHT = 300
+TAIL = 32  # characters of a path
 LABEL = 60  # characters of a name on an axis or in a legend
+FEW_DECADES = 3
 SAFE_INTEGER = 2**53
 ROUNDING = 1e-9  # of a whole: what sums of floating-point numbers leave
+SECONDS = (
+    f"datum.value >= {2 * DAY} ? format(datum.value / {DAY}, '~g') + ' d' : "
+    f"datum.value >= {HOUR} ? format(datum.value / {HOUR}, '~g') + ' h' : "
+    f"datum.value >= {MINUTE} ? format(datum.value / {MINUTE}, '~g') + ' min' : format(datum.value, '~g') + ' s'"
+)  # labels of an axis of times
 _LEGEND_PIXELS, _PIXELS_A_LETTER, _SYMBOL_PIXELS = 340, 7, 34  # a legend fits a phone
 
 Tip = tuple[str, str]  # field, title
@@ -50,6 +59,12 @@ def name_of(text: object, most: int = LABEL) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def tail_of(text: object, most: int = TAIL) -> str:
+    """A path as a label: its end tells paths apart."""
+    line = name_of(text, 10 * LABEL)
+    return line if len(line) <= most else f"…{line[1 - most :]}"
+
+
 def unique(names: Iterable[str]) -> list[str]:
     """Names told apart by a number, where two rows would share a bar."""
     seen: dict[str, int] = {}
@@ -76,6 +91,21 @@ def measure(field: str, title: str, *, log: bool = False, zero: bool = True, **m
     scale: Spec = {"type": "log"} if log else {"zero": zero}
     scale |= more.pop("scale", {})
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
+
+
+def log_axis(values: Iterable[float], unit: Unit | None = None, **axis: Any) -> Spec:
+    """Ticks of a logarithmic axis: powers of ten, with twos and fives where there are few; in the unit of the axis."""
+    known = [value / (unit.factor if unit else 1) for value in values if value > 0]
+    return {"values": round_ticks(known), "format": "~g"} | axis
+
+
+def round_ticks(values: Sequence[float]) -> list[float]:
+    """Round numbers around positive values."""
+    if not values:
+        return []
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    steps = (1, 2, 5) if high - low <= FEW_DECADES else (1,)
+    return [float(f"{step}e{power}") for power in range(low, high + 1) for step in steps]
 
 
 def coloured(
@@ -110,13 +140,16 @@ def bars(
     label_title: str | None = None,
 ) -> Spec:
     """One bar a row in the rows' order, its figure in words behind it. `value` and `text` are fields."""
-    axis = {"x": measure("shown", unit.of(title)), "y": band(label, [row[label] for row in rows], label_title)}
-    paint = {"color": {"value": colour} if isinstance(colour, str) else colour}
+    x, y = measure("shown", unit.of(title)), band(label, [row[label] for row in rows], label_title)
+    paint = {"color": plain_colour(colour) if isinstance(colour, str) else colour}
+    edge = {"field": "edge", "type": "quantitative"}
     return spec_of(
-        rows, {"step": BAR_STEP}, words, transform=[unit.shown(value, "shown")], encoding=axis,
+        rows, {"step": BAR_STEP}, words,
+        transform=[unit.shown(value, "shown"), {"calculate": "max(datum.shown, 0)", "as": "edge"}],
         layer=[
-            {"mark": {"type": "bar"}, "encoding": paint | {"tooltip": tips(*hover)}},
-            {"mark": {"type": "text", "align": "left", "dx": 4}, "encoding": {"text": {"field": text}}},
+            {"mark": {"type": "bar"}, "encoding": paint | {"x": x, "y": y, "tooltip": tips(*hover)}},
+            {"mark": {"type": "text", "align": "left", "dx": 4},
+             "encoding": {"x": edge, "y": y, "text": {"field": text}}},
         ],
     )  # fmt: skip
 
@@ -191,11 +224,34 @@ def waterfall(
     return spec_of(rows, {"step": BAR_STEP}, words, transform=transform, layer=[bar, text])
 
 
+def points(x: Spec, y: Spec, colour: Spec, hover: Sequence[Tip], **mark: Any) -> Spec:
+    """A layer of marks with hover."""
+    shape = {"type": "point", "filled": True, "size": 80, "opacity": 0.9} | mark
+    return {"mark": shape, "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips(*hover)}}
+
+
+def plain_colour(colour: str) -> Spec:
+    """One colour for a whole layer."""
+    return {"value": colour}
+
+
+def top(rows: Sequence[Row], *values: str, label: str, most: int = MOST_BARS) -> list[Row]:
+    """At most so many rows, those with most of the first of `values`, in their order; the rest added up as one."""
+    if len(rows) <= most:
+        return list(rows)
+    kept = sorted(sorted(range(len(rows)), key=lambda at: -rows[at][values[0]])[: most - 1])
+    rest = [row for at, row in enumerate(rows) if at not in set(kept)]
+    others = {label: f"{len(rest):,} others"} | {name: sum(row[name] for row in rest) for name in values}
+    return [*(rows[at] for at in kept), others]
+
+
 def running(parts: Sequence[tuple[str, float]], *, down_from: float | None = None) -> list[Row]:
     """Where each part of a whole begins and ends: upwards from 0, or downwards from the whole."""
     found, at = [], 0.0 if down_from is None else down_from
     for name, value in parts:
         end = at + value if down_from is None else at - value
+        if down_from is not None and abs(end) < ROUNDING * down_from:
+            end = 0.0  # what sums leave would widen the axis below 0
         found.append({"part": name, "value": value, "begin": min(at, end), "end": max(at, end)})
         at = end
     return found

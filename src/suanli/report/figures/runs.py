@@ -21,7 +21,7 @@ def mfu_figures(result: Result) -> tuple[Figure, ...]:
 
 
 def _by_convention(found: Mfu) -> tuple[Figure, ...]:
-    rows = [_view(name, view, name == found.convention) for name, view in found.by_convention.items()]
+    rows: list[Row] = [_view(name, view, name == found.convention) for name, view in found.by_convention.items()]
     rows = [row for row in rows if row["mfu"] is not None]
     if not rows:
         return ()
@@ -50,7 +50,7 @@ def _peak_to_achieved(found: Mfu) -> tuple[Figure, ...]:
     if found.mfu is None or not peak >= hardware >= achieved:
         return ()
     losses = (("below the peak", peak - hardware), ("recompute", hardware - achieved), ("model FLOPs", achieved))
-    rows = [{"part": "peak", "value": peak, "begin": 0, "end": peak}, *parts.running(losses, down_from=peak)]
+    rows: list[Row] = [{"part": "peak", "value": peak, "begin": 0, "end": peak}, *parts.running(losses, down_from=peak)]
     for row in rows:
         row["text"] = f"{format_flop_per_s(row['value'])}, {share(row['value'], peak)}"
     paint = {"peak": colours.BLUE, "below the peak": colours.GREY, "recompute": colours.AGAIN,
@@ -78,7 +78,7 @@ def _intervals(plan: TrainPlan) -> tuple[Figure, ...]:
         ("days", plan.days, plan.days_interval, lambda value: f"{value:,.1f}"),
         ("cost", plan.cost_usd, plan.cost_interval_usd, format_usd),
     )
-    rows = [
+    rows: list[Row] = [
         {"quantity": name, "value": value, "low": ends[0], "high": ends[1], "text": write(value),
          "from": write(ends[0]), "to": write(ends[1])}
         for name, value, ends, write in known if value and ends
@@ -130,7 +130,7 @@ def _hours(plan: TrainPlan) -> tuple[Figure, ...]:
     if min(value for _, value in losses) < -parts.ROUNDING * paid:
         return ()  # a utilisation above 1, or hours given: there is no such split
     kept = [(name, max(0.0, value)) for name, value in losses]
-    rows = [{"part": "GPU-hours paid", "value": paid, "begin": 0.0, "end": paid},
+    rows: list[Row] = [{"part": "GPU-hours paid", "value": paid, "begin": 0.0, "end": paid},
             *parts.running(kept, down_from=paid)]  # fmt: skip
     for row in rows:
         row.update(_bill_of(plan, row["value"] / paid))
@@ -160,7 +160,7 @@ def _bill_of(plan: TrainPlan, fraction: float) -> Row:
 def _work(plan: TrainPlan) -> Figure:
     known = (("model FLOPs", plan.flops), ("hardware FLOPs", plan.hardware_flops), ("6N·tokens", plan.ideal["6n"]),
              ("8N·tokens", plan.ideal["8n"]))  # fmt: skip
-    rows = [{"work": name, "flops": flops, "text": format_flops(flops, 5)} for name, flops in known]
+    rows: list[Row] = [{"work": name, "flops": flops, "text": format_flops(flops, 5)} for name, flops in known]
     spec = parts.bars(
         rows, label="work", value="flops", unit=scales.operations([flops for _, flops in known]), title="work",
         text="text", hover=(("work", "work"), ("text", "FLOPs")), words=("work",),
@@ -172,7 +172,7 @@ def _work(plan: TrainPlan) -> Figure:
 def _whole_programme(plan: TrainPlan) -> tuple[Figure, ...]:
     if plan.reasons.get("gpu_hours_paid_interval") != GIVEN_HOURS or not plan.useful_mfu_by_convention:
         return ()
-    rows = [{"convention": name, "mfu": value, "text": format_percent(value)}
+    rows: list[Row] = [{"convention": name, "mfu": value, "text": format_percent(value)}
             for name, value in plan.useful_mfu_by_convention.items()]  # fmt: skip
     spec = parts.bars(
         rows, label="convention", value="mfu", unit=scales.PERCENT, title="of all hours paid", text="text",

@@ -86,5 +86,6 @@ def counts(values: Iterable[float | None]) -> Unit:
     return Unit({"G": "B"}.get(prefix, prefix), factor)
 
 
+NANOSECOND = NANO
 PERCENT = Unit("%", 0.01)
 GIGABYTES_PER_S = Unit("GB/s", GIGA)
