@@ -27,7 +27,7 @@ class Report:
     result: Any
 
 
-def read_report(path: Path, where: str = "FILE") -> Report:
+def read_report(path: Path, where: str = "") -> Report:
     """The report in a file. Raises UnreadableFileError or InputError for what is none, or an error that was written."""
     text = _text(path, where)
     inside = _INSIDE.search(text)
@@ -50,8 +50,8 @@ def _text(path: Path, where: str) -> str:
                     expected=f"a file of at most {LARGEST:,} bytes")  # fmt: skip
         return path.read_text(encoding="utf-8")
     except OSError as problem:
-        fault = Fault(code="unreadable_file", message="the report cannot be read", where=where, got=shown(str(path)),
-                      hint=problem.strerror or type(problem).__name__)  # fmt: skip
+        fault = Fault(code="unreadable_file", message=f"the report {where} cannot be read".replace("  ", " "),
+                      where=str(path), got=problem.strerror or type(problem).__name__)  # fmt: skip
         raise UnreadableFileError(fault) from problem
     except UnicodeDecodeError:
         _refuse(path, "no_report", "no report of Suanli", got="bytes that are no text")
