@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from suanli.errors import Fault, InputError, UnreadableFileError, shown
 from suanli.nouns.result import SCHEMA
+from suanli.readers.gate import check_path
 
 LARGEST = 256 * 2**20  # bytes; a report of thousands of layouts has 30 MB
 _INSIDE = re.compile(r'<script type="application/json" id="suanli-result">(.*?)</script>', re.DOTALL)
@@ -42,6 +43,7 @@ def read_report(path: Path, where: str = "") -> Report:
 
 
 def _text(path: Path, where: str) -> str:
+    check_path(path, where or "FILE")
     try:
         size = path.stat().st_size
         if not path.is_file() or size > LARGEST:
