@@ -92,6 +92,8 @@ def _trace(request: Request, model: Any, input_: Any, typed: Mapping[str, Any], 
     if workload.recompute == "selective":
         raise _no_recompute("selective")
     config, head, where = config_of(model)
+    if not gate.may_build(where):
+        raise _not_run_here()
     if is_diffusers(config):
         return _denoiser(request, config, input_, typed, workload, where)
     if typed.get("frames") is not None:
@@ -139,8 +141,6 @@ def _no_recompute(policy: str) -> InputError:
 
 def config_of(model: Any) -> tuple[Mapping[str, Any], str | None, str]:
     """A Hugging Face config, its head, and where it is from."""
-    if gate.is_closed() and isinstance(model, Mapping | Path):
-        raise _not_run_here()
     if isinstance(model, Mapping):
         return model, None, "the config"
     if hasattr(model, "to_dict") and hasattr(model, "model_type"):
@@ -158,7 +158,7 @@ def _not_run_here() -> ConfigError:
     """The error of a config from outside: building it, transformers would import and fetch what it names."""
     return ConfigError(
         Fault(
-            code="not_run_here", message="a config of a request over the web is read, never built and run",
+            code="not_run_here", message=gate.NOT_BUILT,
             where="MODEL", expected="a preset, or a layer expression",
             hint="Formulas count it: leave out --trace and --input; or run Suanli on a machine of yours.",
         )

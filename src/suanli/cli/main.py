@@ -99,9 +99,9 @@ app.command("models")(catalogues.models_command)
 app.command("why")(why.command)
 app.command("verify")(verify.command)
 app.command("learn")(learn.command)
-app.command("web")(web.command)
 app.command("rerun")(rerun.command)
 app.command("diff")(diff.command)
+app.command("web")(web.command)
 
 
 def main() -> None:

@@ -16,6 +16,9 @@ from pathlib import Path
 from suanli.errors import Fault, InputError, shown
 
 _ALLOWED: ContextVar[frozenset[str] | None] = ContextVar("allowed", default=None)
+FETCH = "`suanli models` lists the presets; of another model give its config.json."
+NOT_BUILT = "a config of a request over the web is read, never built and run"  # it may name code and weights
+PRESET = "preset "  # what stands before the name of a config that ships with Suanli
 UPLOAD = "Upload the file, or run Suanli on the machine where it lies."
 
 
@@ -45,6 +48,11 @@ def may_open(path: str | os.PathLike[str]) -> bool:
     )
 
 
+def may_build(where: str) -> bool:
+    """Whether a framework may build a module from the config that is from `where`: over the web presets alone."""
+    return not is_closed() or where.startswith(PRESET)
+
+
 def check_path(path: str | os.PathLike[str], where: str | None = None) -> None:
     """Raise InputError where the path may not be looked at."""
     if not may_open(path):
@@ -63,6 +71,5 @@ def check_run(text: str, where: str = "MODEL") -> None:
 def check_fetch(text: str, where: str = "MODEL") -> None:
     """Raise InputError where nothing that a request names may be fetched."""
     if is_closed():
-        raise InputError(Fault(code="fetch_refused", message="nothing is fetched and no other machine is asked for a "
-                               "request over the web", where=where, got=shown(text),
-                               hint="`suanli models` lists presets; of another model give its config.json."))  # fmt: skip
+        raise InputError(Fault(code="fetch_refused", message="nothing is fetched, and no other machine is asked, for a "
+                               "request over the web", where=where, got=shown(text), hint=FETCH))  # fmt: skip

@@ -61,6 +61,7 @@ def _from_text(text: str, image: Image | None, where: str, frames: int | None) -
     if text.startswith(TORCH):
         raise needs_run(text, where)
     if text.startswith(KERAS):
+        gate.check_run(text, where)
         from suanli.readers import keras_model  # noqa: PLC0415  loaded where it is needed
 
         return keras_model.read_keras_model(text)

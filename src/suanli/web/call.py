@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ def call(verb: str, given: Mapping[str, Any], files: Uploads | None = None, *, t
 def _called(verb: str, keywords: dict[str, Any]) -> Result:
     function: Callable[..., Result] = getattr(api, verb)
     if verb == "explain":
-        return function(*keywords.pop("traces"), **keywords)
+        traces = keywords.pop("traces")
+        alone = {"workers": 1} if len(traces) > 1 else {}  # this process is one of few: it starts no others
+        return function(*traces, **keywords, **alone)
     if verb == "scale":
         file = keywords.pop("file", None)
         return function(file[0] if file and len(file) == 1 else file, **keywords)
@@ -54,7 +57,9 @@ def _summarised(function: Callable[..., Result], keywords: dict[str, Any]) -> Re
     with tempfile.TemporaryDirectory(prefix="suanli-") as folder:
         place = Path(folder) / ("summary.parquet" if len(keywords["traces"]) == 1 else "summaries")
         with gate.only([folder, *keywords["traces"]]):
-            return function(keywords.pop("traces"), place, **keywords)
+            found = function(keywords.pop("traces"), place, workers=1, **keywords)
+    rows = (replace(each, output=each.output and Path(each.output).name) for each in found.result.files)
+    return replace(found, result=replace(found.result, files=tuple(rows)), inputs=found.inputs | {"output": place.name})
 
 
 def _progress(tell: Tell) -> Callable[..., None]:
@@ -88,7 +93,7 @@ def without_folders(text: str, files: Uploads | None) -> str:
 
 
 def _cleaned(problem: SuanliError, files: Uploads | None) -> SuanliError:
-    from dataclasses import fields, replace  # noqa: PLC0415  of errors alone
+    from dataclasses import fields  # noqa: PLC0415  of errors alone
 
     def clean(fault: Any) -> Any:
         texts = {each.name: getattr(fault, each.name) for each in fields(fault)}

@@ -73,11 +73,11 @@ def _uploaded(faults: FaultList, option: Option, paths: Sequence[Path], twice: b
         faults.add(code="contradiction", message="both a file and a value are given", where=option.flag,
                    got=paths[0].name, expected="one of them")  # fmt: skip
     elif option.kind == kinds.FILES:
-        return list(paths)
+        return [str(path) for path in paths]
     elif len(paths) > 1:
         faults.add(code="contradiction", message="several files for an option that takes one", where=option.flag,
                    got=", ".join(path.name for path in paths)[:100], expected="one file")  # fmt: skip
-    return paths[0]
+    return str(paths[0]) if option.kind == kinds.FILE else paths[0]
 
 
 def _value(faults: FaultList, option: Option, value: Any) -> Any:
@@ -113,12 +113,17 @@ def _fits(option: Option, value: Any) -> bool:
     if isinstance(value, Mapping):
         return option.objects and (option.kind == kinds.MODEL or all(_scalar(each) for each in value.values()))
     if isinstance(value, list):
-        return option.lists and (option.kind != kinds.PAIR or len(value) == 2) and all(map(_scalar, value))
+        return option.lists and (option.kind != kinds.PAIR or len(value) == 2) and all(map(_plain, value))
     return isinstance(value, str) or (_scalar(value) and not option.word)
 
 
 def _scalar(value: Any) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> bool:
+    """A scalar, or a pair of a point."""
+    return _scalar(value) or (isinstance(value, list) and len(value) == 2 and all(map(_scalar, value)))
 
 
 def _taken(option: Option) -> str:

@@ -10,21 +10,16 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from suanli.web.errors import HttpError, error_response, refusal
 from suanli.web.settings import Settings
 from suanli.web.uploads import too_large
-
-Scope, Message = MutableMapping[str, Any], MutableMapping[str, Any]
-Receive, Send = Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -42,6 +37,7 @@ HEADERS = {
 LOCAL = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::", "")
 COOKIE, PARAMETER = "suanli_token", "token"
+_HOW = "Open the address that `suanli web` printed, or send `Authorization: Bearer TOKEN`."
 _SAFE = ("GET", "HEAD")
 _ASK = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Suanli</title>
 <h1>Suanli</h1><p>This server asks for its token: it is in the address that <code>suanli web</code> printed.</p>
@@ -52,7 +48,7 @@ _ASK = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Suanli</ti
 class Guard:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: App, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.settings = app, settings
         self.names = host_names(settings)
 
@@ -116,8 +112,7 @@ class Guard:
             return None
         if scope["method"] == "GET" and not scope["path"].startswith("/api") and "html" in headers.get("accept", ""):
             return HTMLResponse(_ASK, 401)
-        raise refusal(401, "no_token", "the server asks for its token", where="Authorization",
-                      hint="Open the address that `suanli web` printed, or send `Authorization: Bearer TOKEN`.")  # fmt: skip
+        raise refusal(401, "no_token", "the server asks for its token", where="Authorization", hint=_HOW)
 
 
 def same(shown: str, token: str) -> bool:

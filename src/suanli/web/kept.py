@@ -17,7 +17,7 @@ from typing import Any
 
 from suanli.web.errors import refusal
 from suanli.web.settings import Settings
-from suanli.web.uploads import Upload
+from suanli.web.uploads import FOLDER, Upload
 
 CONFIG, FILE = "cfg", "up"
 NAMED = re.compile(r"(cfg|up)-[0-9a-f]{12}")
@@ -52,8 +52,8 @@ class Kept:
         if known is not None:
             self.drop(name)
         self._make_room(upload.size)
-        place = self.folder / name / upload.path.name
-        place.parent.mkdir(exist_ok=True)
+        place = self.folder / name / FOLDER / upload.path.name
+        place.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(upload.path, place)
         moved = Upload(path=place, size=upload.size, sha256=upload.sha256)
         self.held[name] = Held(moved, kind, time.monotonic())
@@ -75,7 +75,7 @@ class Kept:
         """Delete an upload."""
         found = self.held.pop(name, None)
         if found is not None:
-            shutil.rmtree(found.upload.path.parent, ignore_errors=True)
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def expire(self) -> None:
         """Delete what nobody asked for in a while, and nobody uses."""

@@ -21,6 +21,7 @@ from suanli.web.settings import Settings
 MAX_PARTS = 1000  # ranks of a job, and options
 MAX_HEADERS = 8 * KIBI  # of one part
 MAX_NAME = 100
+FOLDER = "uploaded"  # a config.json is known by the folder it lies in
 _NOT_IN_NAMES = re.compile(r"[^\w .,=+@()\[\]-]")
 
 
@@ -146,8 +147,8 @@ class _Reader:
         self.name = name.decode("utf-8", "replace")[:MAX_NAME]
         if file is not None:
             assert self.form.folder is not None
-            place = self.form.folder / str(self.parts) / safe_name(file.decode("utf-8", "replace"))
-            place.parent.mkdir()
+            place = self.form.folder / str(self.parts) / FOLDER / safe_name(file.decode("utf-8", "replace"))
+            place.parent.mkdir(parents=True)
             self.path, self.file = place, place.open("xb")
 
     def _data(self, data: bytes, start: int, end: int) -> None:

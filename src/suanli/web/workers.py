@@ -25,6 +25,8 @@ PRELOADED = ["suanli.web.preloaded"]
 GRACE_S = 1.0  # that a worker may take to end by itself when the server does
 
 
+_REPORT = "Please report it with the request."
+_AGAIN = "Ask again in some seconds."
 _ENDED = Fault(code="worker_ended", message="the process that did the work ended before its answer",
                hint="It may have run out of memory; ask for less.")  # fmt: skip
 
@@ -103,7 +105,6 @@ class Worker:
     context: Any
     process: Any = None
     pipe: Connection | None = None
-    killed: bool = False
 
     def start(self) -> None:
         """Start the process where there is none."""
@@ -116,28 +117,36 @@ class Worker:
 
     def ask(self, work: Work, seconds: float, tell: Tell | None) -> Any:
         """The answer. Raises what the work raised, TooSlowError after `seconds`, BrokenError."""
-        self.killed = False
-        end = time.monotonic() + seconds
-        self.start()
-        assert self.pipe is not None
         try:
-            self.pipe.send((work.do, work.args))
-            while wait([self.pipe], max(0.0, end - time.monotonic())):
-                kind, value = self.pipe.recv()
-                if kind != "tell":
-                    return _given(kind, value)
-                if tell is not None:
-                    tell(*value)
-        except (EOFError, OSError, ConnectionError):
+            kind, value = self._answer(work, time.monotonic() + seconds, tell)
+        except (EOFError, OSError):  # the pipe broke: the process is gone
             self.kill()
             raise BrokenError(_ENDED) from None
-        self.kill()
-        raise TooSlowError(Fault(code="too_slow", message=f"the answer takes longer than {seconds:g} s",
-                                 hint="Ask for less, or post it as a job: /api/jobs/VERB."))  # fmt: skip
+        if kind == "fault":
+            raise value
+        if kind == "broken":
+            raise BrokenError(Fault(code="internal", message="the server made a mistake", got=value, hint=_REPORT))
+        if kind == "late":
+            self.kill()
+            raise TooSlowError(Fault(code="too_slow", message=f"the answer takes longer than {seconds:,.3g} s",
+                                     hint="Ask for less, or post it as a job: /api/jobs/VERB."))  # fmt: skip
+        return value
+
+    def _answer(self, work: Work, end: float, tell: Tell | None) -> tuple[str, Any]:
+        """Kind and value of what the process sends at last."""
+        self.start()
+        assert self.pipe is not None
+        self.pipe.send((work.do, work.args))
+        while wait([self.pipe], max(0.0, end - time.monotonic())):
+            kind, value = self.pipe.recv()
+            if kind != "tell":
+                return kind, value
+            if tell is not None:
+                tell(*value)
+        return "late", None
 
     def kill(self) -> None:
         """End the process and all it started; the next work starts a new one."""
-        self.killed = True
         process = self.process
         if process is None or process.pid is None:
             return
@@ -155,15 +164,6 @@ class Worker:
             self.process.join(GRACE_S)
             if self.process.is_alive():
                 self.kill()
-
-
-def _given(kind: str, value: Any) -> Any:
-    if kind == "fault":
-        raise value
-    if kind == "broken":
-        raise BrokenError(Fault(code="internal", message="the server made a mistake", got=value,
-                                hint="Please report it with the request."))  # fmt: skip
-    return value
 
 
 @dataclass
@@ -197,28 +197,33 @@ class Pool:
         """
         if self.waiting >= self.most_waiting:
             raise BusyError(Fault(code="busy", message="too many requests wait for an answer",
-                                  got=f"{self.waiting:,} waiting", hint="Ask again in some seconds."))  # fmt: skip
-        async with self._long if work.long else contextlib.nullcontext():
-            return await self._next(work, seconds, tell)
+                                  got=f"{self.waiting:,} waiting", hint=_AGAIN))  # fmt: skip
+        end = time.monotonic() + seconds
+        async with contextlib.AsyncExitStack() as stack:
+            self.waiting += 1
+            try:
+                worker = await asyncio.wait_for(self._next(stack, long=work.long), seconds)
+            except TimeoutError:
+                raise BusyError(Fault(code="busy", message="no process was free in time", hint=_AGAIN)) from None
+            finally:
+                self.waiting -= 1
+            return await self._on(worker, work, end - time.monotonic(), tell)
 
-    async def _next(self, work: Work, seconds: float, tell: Tell | None) -> Any:
-        start = time.monotonic()
-        self.waiting += 1
-        try:
-            worker = await asyncio.wait_for(self._free.get(), seconds)
-        except TimeoutError:
-            raise BusyError(Fault(code="busy", message="no process was free in time",
-                                  hint="Ask again in some seconds.")) from None  # fmt: skip
-        finally:
-            self.waiting -= 1
-        try:
-            return await self._on(worker, work, seconds - (time.monotonic() - start), tell)
-        finally:
-            self._free.put_nowait(worker)
+    async def _next(self, stack: contextlib.AsyncExitStack, *, long: bool) -> Worker:
+        """A free worker, given back when the stack is left."""
+        if long:
+            await stack.enter_async_context(self._long)
+        worker = await self._free.get()
+        stack.callback(self._free.put_nowait, worker)
+        return worker
 
     async def _on(self, worker: Worker, work: Work, seconds: float, tell: Tell | None) -> Any:
         loop = asyncio.get_running_loop()
-        told = None if tell is None else lambda *parts: loop.call_soon_threadsafe(tell, *parts)
+
+        def told(done: int, total: int, what: str) -> None:
+            if tell is not None:
+                loop.call_soon_threadsafe(tell, done, total, what)
+
         asked = loop.run_in_executor(self._threads, worker.ask, work, seconds, told)
         try:
             return await asyncio.shield(asked)
@@ -231,5 +236,8 @@ class Pool:
     def close(self) -> None:
         """End all processes."""
         for worker in self._all:
-            worker.kill() if self._free.qsize() < self.number else worker.close()
+            if self._free.qsize() < self.number:
+                worker.kill()
+            else:
+                worker.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
