@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
+from suanli.cli.options import MODEL_HELP as COMMANDS_HELP
 from suanli.errors import unknown_name
 from suanli.web.verbs import verbs
 
 KINDS = ("model", "gpu", "number", "text", "choice", "switch", "file", "area", "pins", "pair")
-GROUPS = ("Count and measure", "Plan", "Look up")
+GROUPS = ("Count and measure", "Plan", "Look up", "Reports")
 SCALES = ("double", "log", "linear")
 # The command's help of MODEL speaks of files and hubs, which a page never opens.
 MODEL_HELP = "A preset: type to search. Or a layer expression like linear(4096, 11008), or a config.json pasted below."
@@ -64,6 +65,7 @@ class Entry:
     lead: str
     example: Mapping[str, str]
     fields: tuple[Field, ...]
+    start: str = ""
     job: bool = False
     pick: str = ""
     names: frozenset[str] = field(default_factory=frozenset)
@@ -102,7 +104,8 @@ def _field(table: dict[str, Any], helps: Mapping[str, str]) -> Field:
             table[name] = tuple(table[name])
     if "list" in table:
         table["choices"] = LISTS[table["list"]]()
-    table.setdefault("help", MODEL_HELP if table["kind"] == "model" else helps[table["name"]])
+    said = helps[table["name"]]
+    table.setdefault("help", MODEL_HELP if said == COMMANDS_HELP else said)
     return Field(slider=Slider(**slider) if slider else None, **table)
 
 
@@ -141,10 +144,17 @@ def _topics() -> tuple[str, ...]:
     return tuple(TOPICS)
 
 
+def _quantities() -> tuple[str, ...]:
+    from suanli.why import known_ids  # noqa: PLC0415
+
+    return tuple(known_ids())
+
+
 LISTS: dict[str, Callable[[], tuple[str, ...]]] = {
     "conventions": _conventions,
     "failures": _failures,
     "stacks": _stacks,
     "engines": _engines,
+    "quantities": _quantities,
     "topics": _topics,
 }

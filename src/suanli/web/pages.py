@@ -175,6 +175,8 @@ def _read(entry: Entry, request: Request) -> tuple[State, dict[str, Any]]:
 async def _answer(entry: Entry, request: Request, desk: Desk) -> str:
     try:
         state, asked = _read(entry, request)
+        if entry.start and not state.fields:
+            return render("start.html", state.lang, text=entry.start)
         found = await desk.ask(request, shown, entry.verb, asked, extra=(state.lang, state.units))
         return _shown(entry, state, asked, found, request)
     except SuanliError as problem:

@@ -1,4 +1,4 @@
-"""Every page as it opens: with an answer, in both languages, at a desk and on a phone, without a fault that axe knows."""
+"""Every page as it opens: with an answer, in both languages, at a desk and on a phone, without a fault axe knows."""
 
 from __future__ import annotations
 

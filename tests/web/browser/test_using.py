@@ -12,7 +12,7 @@ TINY = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_si
 
 
 def test_choose_slide_go_back_and_hand_on(person: Any, browser: Any) -> None:
-    """A device by keyboard, GPUs by slider; the address says all; back undoes one change; another window shows the same."""
+    """A device by keyboard, a rate by slider; the address says all, another window shows it, back undoes it."""
     person.opens("/mfu")
     window = person.window
     window.locator("#f-gpu").fill("b200")

@@ -293,6 +293,8 @@
     const table = shown.querySelector(".block.table table");
     const pair = form.querySelector(`[data-field="${form.dataset.pick}"]`);
     if (!table || !pair) return;
+    if (compared) shown.querySelector('[data-block^="Why:"]')?.scrollIntoView({ block: "start" });
+    compared = false;
     const marks = () => inputs(pair).map((each) => each.value.trim());
     [...table.tBodies[0].rows].forEach((row) => {
       const place = row.cells[0].textContent.trim();
@@ -310,6 +312,7 @@
   }
 
   let half = null; // the first of two, until the second is chosen
+  let compared = false; // two were just chosen: what changed is brought into sight
 
   function pick(pair, place) {
     const [first, second] = inputs(pair);
@@ -324,6 +327,7 @@
     }
     [first.value, second.value] = [half, place];
     half = null;
+    compared = true;
     first.dispatchEvent(new Event("change", { bubbles: true }));
   }
 
