@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 from suanli.errors import Fault, InputError, UnreadableFileError, shown
 from suanli.nouns.result import SCHEMA
 from suanli.readers.gate import check_path
+from suanli.units import MEBI
 
-LARGEST = 256 * 2**20  # bytes; a report of thousands of layouts has 30 MB
+LARGEST = 256 * MEBI  # bytes; a report of thousands of layouts has 30 MB
 _INSIDE = re.compile(r'<script type="application/json" id="suanli-result">(.*?)</script>', re.DOTALL)
 
 
