@@ -82,7 +82,6 @@ def test_figures_are_drawn(name: str) -> None:
     """Compiled and drawn on a light and a dark ground: nothing undefined, every kind of mark there."""
     for place, each in enumerate(figures_of(drawn_result(name))):
         spec = json.dumps(themed(each.spec, dark=bool(place % 2), width=600))
-        assert vl_convert.vegalite_to_vega(spec, vl_version=VERSION)["marks"]
         svg = vl_convert.vegalite_to_svg(spec, vl_version=VERSION)
         assert not re.search(r">(undefined|null|NaN)<|NaN", svg), each.name
         assert svg.count("<path") + svg.count("<rect") + svg.count("<text") > len(rows_of(each)[:20]), each.name
