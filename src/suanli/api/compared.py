@@ -28,6 +28,7 @@ from suanli.nouns.comparison import Comparison, Counter, Right
 from suanli.nouns.ledger import Ledger
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
+from suanli.readers import gate
 from suanli.readers.kinds import TORCH, is_module, is_source
 from suanli.readers.layer_expr import looks_like_expression
 from suanli.units import GIBI, PEBI
@@ -165,6 +166,7 @@ def subject_of(request: Request, model: Any, input_: Any, seq: Any, batch: Any) 
         with _pickled(request, model, input_) as subject:
             yield subject
     elif isinstance(model, str) and model.strip().startswith(TORCH):
+        gate.check_run(model)
         description = {"form": "factory", "name": model.strip(), "input": input_}
         yield Subject(description=description, arch=None, workload=Workload())
     elif is_source(model):

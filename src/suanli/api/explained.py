@@ -38,6 +38,7 @@ from suanli.nouns.hardware import Device
 from suanli.nouns.result import Result
 from suanli.nouns.trace import Trace
 from suanli.nouns.workload import Workload
+from suanli.readers import gate
 from suanli.readers.layout_answers import PredictedStep, read_layout_answer
 from suanli.readers.traces import read_trace
 
@@ -77,6 +78,7 @@ def explain_files(paths: Sequence[Any], typed: Mapping[str, Any], progress: Call
 
 def _path(value: Any) -> Any:
     if isinstance(value, str | os.PathLike):
+        gate.check_path(value, "TRACE")
         return value
     raise InputError(
         Fault(code="no_file", message="not a file", where="TRACE", got=shown(value), expected="the path of a trace")

@@ -15,6 +15,7 @@ from suanli.api.keeping import LIVE
 from suanli.errors import Fault, InputError, shown
 from suanli.nouns.result import Result
 from suanli.nouns.workload import option
+from suanli.readers.gate import check_path
 from suanli.readers.reports import Report, read_report
 from suanli.version import VERSION
 
@@ -147,6 +148,7 @@ def _lying_there(report: Report, given: Mapping[str, Any]) -> dict[str, Any]:
     def place(name: str, value: Any) -> Any:
         if isinstance(value, list):
             return [place(name, each) for each in value]
+        check_path(str(value), option(name))
         path = Path(str(value)).expanduser()
         beside = report.file.parent / path
         found = next((each for each in (path, beside, report.file.parent / path.name) if each.exists()), None)

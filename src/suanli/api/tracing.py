@@ -12,7 +12,7 @@ from suanli.catalog.presets import find_preset
 from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
 from suanli.nouns.result import Result
 from suanli.nouns.workload import Workload
-from suanli.readers import files, hub
+from suanli.readers import files, gate, hub
 from suanli.readers.configs import with_clip
 from suanli.readers.diffusers import is_diffusers
 from suanli.readers.torch_module import Traced, hf_meta, is_module, load_factory, trace
@@ -92,6 +92,8 @@ def _trace(request: Request, model: Any, input_: Any, typed: Mapping[str, Any], 
     if workload.recompute == "selective":
         raise _no_recompute("selective")
     config, head, where = config_of(model)
+    if not gate.may_build(where):
+        raise _not_run_here()
     if is_diffusers(config):
         return _denoiser(request, config, input_, typed, workload, where)
     if typed.get("frames") is not None:
@@ -152,12 +154,23 @@ def config_of(model: Any) -> tuple[Mapping[str, Any], str | None, str]:
     )
 
 
+def _not_run_here() -> ConfigError:
+    """The error of a config from outside: building it, transformers would import and fetch what it names."""
+    return ConfigError(
+        Fault(
+            code="not_run_here", message=gate.NOT_BUILT,
+            where="MODEL", expected="a preset, or a layer expression",
+            hint="Formulas count it: leave out --trace and --input; or run Suanli on a machine of yours.",
+        )
+    )  # fmt: skip
+
+
 def _named_config(text: str) -> tuple[Mapping[str, Any], str | None, str]:
     try:
         preset = find_preset(text, "MODEL")
     except UnknownNameError:
         path = Path(text).expanduser()
-        if "\0" not in text and path.exists():
+        if "\0" not in text and gate.may_open(path) and path.exists():
             return files.read_json_config(files.config_file(path)), None, text
         if hub.HUB_ID.fullmatch(text):
             return hub.read_hub_config(text), None, text

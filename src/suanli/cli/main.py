@@ -27,6 +27,7 @@ from suanli.cli import (
     summarise,
     train,
     verify,
+    web,
     why,
 )
 from suanli.cli.run import show_error
@@ -100,6 +101,7 @@ app.command("verify")(verify.command)
 app.command("learn")(learn.command)
 app.command("rerun")(rerun.command)
 app.command("diff")(diff.command)
+app.command("web")(web.command)
 
 
 def main() -> None:

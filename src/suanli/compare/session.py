@@ -11,6 +11,7 @@ from suanli.compare.peers import CPU, META, Peer, Progress
 from suanli.compare.places import Place, places_of
 from suanli.compare.runner import Runner
 from suanli.kept import FP32_BYTES
+from suanli.readers import gate
 
 AUTO = "auto"
 DEVICES = (AUTO, META, CPU)
@@ -56,6 +57,8 @@ class Session:
 
     def _recorded(self, runner: Runner) -> Answer:
         """On the meta device if that goes: shapes are the same everywhere, and there they cost nothing."""
+        if not gate.may_build(str(self.description.get("where", "preset "))):
+            return {"reason": gate.NOT_BUILT}
         answer: Answer = {"reason": "not run"}
         for device in (META, CPU) if self.device == AUTO else (self.device,):
             answer = runner.ask(RECORD, device)

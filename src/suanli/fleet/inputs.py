@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from suanli.errors import FaultList, UnreadableFileError
+from suanli.readers import gate
 from suanli.readers.summaries import is_summary
 
 # Names that profilers give their files; others in a folder (logs, plots) are left alone, and said.
@@ -44,6 +45,7 @@ def find_inputs(paths: Iterable[str | os.PathLike[str]], *, summaries: bool = Tr
     files: list[str] = []
     ignored: list[str] = []
     for path in paths:
+        gate.check_path(path, "TRACE")
         place = Path(path)
         if place.is_dir():
             found = _of_folder(place)

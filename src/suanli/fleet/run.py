@@ -11,6 +11,7 @@ from suanli.fleet.job import Done, Job
 from suanli.fleet.local import run_local
 from suanli.fleet.on_ray import run_on_ray
 from suanli.fleet.store import Store, source_of
+from suanli.readers import gate
 
 Progress = Callable[[int, int, str], None]  # done, of how many, which
 ENGINES = ("local", "ray", "ray://HOST:PORT")
@@ -29,6 +30,8 @@ class Made:
 
 def check_engine(engine: str) -> str:
     """The engine as it was given. Raises InputError for one that nobody knows."""
+    if engine != "local":
+        gate.check_fetch(engine, "--engine")
     place = engine.removeprefix(_CLIENT)
     host, _, port = place.rpartition(":")
     if engine in ("local", "ray") or (engine.startswith(_CLIENT) and host and port.isdigit()):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from suanli.errors import Fault, FaultList, UnreadableFileError
+from suanli.readers import gate
 from suanli.units import MEGA
 
 MAX_HEADER = 100 * MEGA  # the bound of the safetensors format; no GGUF header in use is near it
@@ -30,6 +31,7 @@ def refuse(path: Path, code: str, message: str, **parts: str) -> NoReturn:
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
     """A regular file and its size. Raises UnreadableFileError for anything else."""
+    gate.check_path(path)
     try:
         _check_regular(path, path.stat())
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from suanli.errors import ConfigError, Fault, MissingExtraError, SuanliError, nearest_names, shown
+from suanli.readers import gate
 from suanli.readers.bounded import is_interruption, stopped_after, time_limit
 
 _NAMED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -18,6 +19,7 @@ _NAMED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)
 
 def call_factory(text: str, prefix: str) -> Any:
     """What the factory returns. Raises ConfigError saying what is not there, or what the factory raised."""
+    gate.check_run(text)
     name = text.removeprefix(prefix)
     if not _NAMED.fullmatch(name):
         _refuse(

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from suanli.errors import Fault, UnreadableFileError, shown
 from suanli.nouns.arch import Arch
+from suanli.readers import gate
 from suanli.readers.configs import read_config
 from suanli.units import MEGA
 
@@ -72,7 +73,11 @@ def read_json_config(path: Path) -> dict[str, Any]:
 
 def read_json_object(path: Path, what: str, hint: str | None = None) -> dict[str, Any]:
     """The object in a JSON file, within the same bounds. Raises UnreadableFileError."""
-    text = _decoded(path, _bytes(path, what))
+    return parse_json_object(_decoded(path, _bytes(path, what)), path, hint)
+
+
+def parse_json_object(text: str, path: Path, hint: str | None = None) -> dict[str, Any]:
+    """The object in a JSON text that came from `path`, within the same bounds. Raises UnreadableFileError."""
     try:
         value = json.loads(
             text,
@@ -97,6 +102,7 @@ def read_json_object(path: Path, what: str, hint: str | None = None) -> dict[str
 
 
 def _status(path: Path) -> os.stat_result:
+    gate.check_path(path)
     try:
         return path.stat()
     except (OSError, ValueError) as problem:

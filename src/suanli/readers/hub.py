@@ -8,6 +8,7 @@ from typing import Any
 
 from suanli.errors import Fault, MissingExtraError, UnreadableFileError
 from suanli.nouns.arch import Arch
+from suanli.readers import gate
 from suanli.readers.configs import Image, read_config
 from suanli.readers.files import CONFIG, read_json_config
 
@@ -26,6 +27,7 @@ def read_hub_config(repo_id: str) -> dict[str, Any]:
 
 
 def _fetched(repo_id: str) -> Path:
+    gate.check_fetch(repo_id)
     try:
         from huggingface_hub import hf_hub_download  # noqa: PLC0415  an optional extra
     except ImportError as problem:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from suanli.readers import gate
 from suanli.readers.files import CONFIG
 
 TORCH, JAX, KERAS = "torch:", "jax:", "keras:"
@@ -32,7 +33,8 @@ def is_source(model: Any) -> bool:
     text = str(model).strip()
     if text.startswith(JAX) or text.endswith((*WEIGHTS, ONNX)):
         return True
-    return "\0" not in text and len(text) < 4096 and _is_weights_folder(Path(text).expanduser())
+    sound = "\0" not in text and len(text) < 4096 and gate.may_open(text)
+    return sound and _is_weights_folder(Path(text).expanduser())
 
 
 def _is_weights_folder(path: Path) -> bool:

@@ -10,7 +10,7 @@ from suanli.catalog.presets import find_preset
 from suanli.errors import ConfigError, Fault, InputError, UnknownNameError, shown
 from suanli.nouns.arch import Arch
 from suanli.nouns.tensors import TensorTable
-from suanli.readers import files, hub, layer_expr
+from suanli.readers import files, gate, hub, layer_expr
 from suanli.readers.configs import Image, read_config
 from suanli.readers.kinds import KERAS, TORCH, is_module, is_source
 from suanli.readers.preset import read_named_preset
@@ -61,6 +61,7 @@ def _from_text(text: str, image: Image | None, where: str, frames: int | None) -
     if text.startswith(TORCH):
         raise needs_run(text, where)
     if text.startswith(KERAS):
+        gate.check_run(text, where)
         from suanli.readers import keras_model  # noqa: PLC0415  loaded where it is needed
 
         return keras_model.read_keras_model(text)
@@ -79,7 +80,7 @@ def _is_path(text: str) -> bool:
 def _exists(text: str) -> bool:
     """Whether a file or folder has that name; what cannot be a name of one has none."""
     try:
-        return Path(text).exists()
+        return gate.may_open(text) and Path(text).exists()
     except (OSError, ValueError):
         return False
 

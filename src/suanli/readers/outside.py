@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from suanli.errors import Fault, InputError, shown
+from suanli.readers import gate
 
 VARIABLE = "SUANLI_DATA"
 BESIDE = Path("shared") / "data"
@@ -24,6 +25,8 @@ def outside_data(given: str | Path | None = None) -> Path | None:
     for place, where in ((given, "--data"), (os.environ.get(VARIABLE) or None, VARIABLE)):
         if place is None:
             continue
+        if place is given:
+            gate.check_path(place, where)
         folder = Path(place).expanduser()
         if not folder.is_dir():
             raise InputError(

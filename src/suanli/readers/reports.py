@@ -10,8 +10,10 @@ from typing import Any, NoReturn
 
 from suanli.errors import Fault, InputError, UnreadableFileError, shown
 from suanli.nouns.result import SCHEMA
+from suanli.readers.gate import check_path
+from suanli.units import MEBI
 
-LARGEST = 256 * 2**20  # bytes; a report of thousands of layouts has 30 MB
+LARGEST = 256 * MEBI  # bytes; a report of thousands of layouts has 30 MB
 _INSIDE = re.compile(r'<script type="application/json" id="suanli-result">(.*?)</script>', re.DOTALL)
 
 
@@ -27,7 +29,7 @@ class Report:
     result: Any
 
 
-def read_report(path: Path, where: str = "FILE") -> Report:
+def read_report(path: Path, where: str = "") -> Report:
     """The report in a file. Raises UnreadableFileError or InputError for what is none, or an error that was written."""
     text = _text(path, where)
     inside = _INSIDE.search(text)
@@ -42,6 +44,7 @@ def read_report(path: Path, where: str = "FILE") -> Report:
 
 
 def _text(path: Path, where: str) -> str:
+    check_path(path, where or "FILE")
     try:
         size = path.stat().st_size
         if not path.is_file() or size > LARGEST:
@@ -50,8 +53,8 @@ def _text(path: Path, where: str) -> str:
                     expected=f"a file of at most {LARGEST:,} bytes")  # fmt: skip
         return path.read_text(encoding="utf-8")
     except OSError as problem:
-        fault = Fault(code="unreadable_file", message="the report cannot be read", where=where, got=shown(str(path)),
-                      hint=problem.strerror or type(problem).__name__)  # fmt: skip
+        fault = Fault(code="unreadable_file", message=f"the report {where} cannot be read".replace("  ", " "),
+                      where=str(path), got=problem.strerror or type(problem).__name__)  # fmt: skip
         raise UnreadableFileError(fault) from problem
     except UnicodeDecodeError:
         _refuse(path, "no_report", "no report of Suanli", got="bytes that are no text")

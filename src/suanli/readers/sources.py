@@ -8,7 +8,7 @@ from typing import Any
 
 from suanli.nouns.graph import Graph
 from suanli.nouns.tensors import TensorTable
-from suanli.readers import gguf, jax_function, onnx_model, tensor_headers
+from suanli.readers import gate, gguf, jax_function, onnx_model, tensor_headers
 from suanli.readers.kinds import INDEX_SUFFIX, ONNX
 
 
@@ -16,7 +16,9 @@ def read_source(model: str | Path, inputs: Mapping[str, Any]) -> TensorTable | G
     """The tensors or the operations meant. `inputs` binds an ONNX file's dynamic axes. Raises InputError."""
     text = str(model).strip()
     if text.startswith(jax_function.PREFIX):
+        gate.check_run(text)
         return jax_function.read_jax_function(text)
+    gate.check_path(text, "MODEL")
     path = Path(text).expanduser()
     if text.endswith(ONNX):
         return onnx_model.read_onnx(path, inputs)

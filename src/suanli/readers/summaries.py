@@ -16,6 +16,7 @@ import numpy as np
 
 from suanli.errors import Fault, MissingExtraError, UnreadableFileError
 from suanli.nouns.summary import COLUMNS, SCHEMA, WORD, RankAbout, RankSummary
+from suanli.readers import gate
 
 MAGIC = b"PAR1"
 KEY = b"suanli"
@@ -46,6 +47,7 @@ def parquet() -> ModuleType:
 
 def is_summary(path: str | os.PathLike[str]) -> bool:
     """Whether a file is Parquet, by its first bytes. False for what cannot be read."""
+    gate.check_path(path)
     try:
         with Path(path).open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC

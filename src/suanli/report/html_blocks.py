@@ -66,6 +66,8 @@ def _body(block: Block, at: Setting) -> str:
         return _facts(block, at)
     if isinstance(block, Table):
         return _table(block, at)
+    if isinstance(block, Lines) and all(line.startswith("-") for line in block.lines):
+        return tag("pre", esc("\n".join(block.lines)), class_="code")  # flags of a command
     if isinstance(block, Lines):
         return tag("ul", "".join(tag("li", words(line, at.lang)) for line in block.lines))
     if isinstance(block, Prose):

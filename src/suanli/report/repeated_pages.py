@@ -32,18 +32,14 @@ def rerun_document(result: Result) -> Document:
     found: Changes = result.result
     name, then, now = PurePath(found.first.file).name, found.first.version, found.second.version
     versions = f"version {now}" if then == now else f"version {now}, made under {then}"
-    return Document(
-        f"{name}: {_verdict(found)}, {versions}", (_facts(found, ("then", "now")), *_blocks(found, "then", "now"))
-    )
+    return Document(f"{name}: {_verdict(found)}, {versions}", _blocks(found, "then", "now"))
 
 
 def diff_document(result: Result) -> Document:
     """What differs between two reports."""
     found: Changes = result.result
     names = (PurePath(found.first.file).name, PurePath(found.second.file).name)
-    return Document(
-        f"{names[0]} and {names[1]}: {_verdict(found)}", (_facts(found, ("A", "B")), *_blocks(found, "A", "B"))
-    )
+    return Document(f"{names[0]} and {names[1]}: {_verdict(found)}", _blocks(found, "A", "B"))
 
 
 def _verdict(found: Changes) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from suanli.errors import Fault, InputError, MissingExtraError, SuanliError, nearest_names, shown
+from suanli.readers import gate
 from suanli.readers.bounded import is_interruption, stopped_after, time_limit
 from suanli.readers.kinds import TORCH, is_module
 from suanli.readers.torch_module.masks import MAX_VALUES, VALUES
@@ -51,6 +52,7 @@ def load_factory(text: str, where: str = "MODEL") -> tuple[Any, Any]:
 
     The named package is the user's own code and is imported; a config or a checkpoint cannot name one.
     """
+    gate.check_run(text, where)
     import_torch()
     name = text.removeprefix(PREFIX)
     if not _FACTORY.fullmatch(name):

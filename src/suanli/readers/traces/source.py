@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from suanli.errors import Fault, UnreadableFileError, shown
 from suanli.nouns.trace import TraceFault
+from suanli.readers import gate
 from suanli.units import GIBI, KIBI, MEBI
 
 Progress = Callable[[int, int], None]  # bytes of the file read so far, bytes it has
@@ -37,6 +38,7 @@ class Source:
         self.path, self.progress = str(path), progress
         self.faults: list[TraceFault] = []
         self.unpacked_bytes = 0
+        gate.check_path(path)
         try:
             status = Path(path).stat()
         except (OSError, ValueError) as problem:

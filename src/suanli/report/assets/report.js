@@ -3,19 +3,14 @@
   "use strict";
 
   // --- pictures: their colours are names of the style sheet's, so they follow a change of theme and the printer ---
-  const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false, logLevel: 1,
-    tooltip: { disableDefaultStyle: true } };
+  // A picture is as wide as its place: said to Vega itself, for Vega-Lite warns of bars that have a height each.
+  const fit = (vega) => ({ ...vega, autosize: { type: "fit-x", contains: "padding" } });
+  const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false, patch: fit, tooltip: { disableDefaultStyle: true } };
   const beside = (width) => ({ left: 4, top: 8, right: width < 480 ? 92 : 116, bottom: 4 }); // for figures behind bars
-  const composed = ["hconcat", "vconcat", "concat", "facet", "repeat", "spec"];
 
   function fitted(spec, width) {
-    if (!composed.some((key) => key in spec)) {
-      const written = (spec.layer ?? []).some((each) => each.mark?.type === "text" && each.mark.align === "left" && each.mark.dx);
-      return { padding: written ? beside(width) : 4, width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec };
-    }
-    const inner = Math.max(width - 150, 160);
-    const column = (child) => ("width" in child || composed.some((key) => key in child) ? child : { ...child, width: inner });
-    return spec.vconcat ? { ...spec, vconcat: spec.vconcat.map(column) } : spec;
+    const written = (spec.layer ?? []).some((each) => each.mark?.type === "text" && each.mark.align === "left" && each.mark.dx);
+    return { padding: written ? beside(width) : 4, ...spec, width, autosize: "pad" };
   }
 
   async function drawOne(figure) {
@@ -27,7 +22,8 @@
       const spec = JSON.parse(data.textContent);
       const config = document.querySelector("script.chart-config");
       const own = { ...options, config: config ? JSON.parse(config.textContent) : {} };
-      await window.vegaEmbed(place, fitted(spec, place.clientWidth), own);
+      const drawn = await window.vegaEmbed(place, fitted(spec, place.clientWidth), own);
+      new ResizeObserver(() => drawn.view.width(place.clientWidth).runAsync()).observe(place);
     } catch (problem) {
       figure.dataset.drawn = "failed";
       const said = document.createElement("p");

@@ -1,0 +1,47 @@
+"""Errors over the web: one shape, with the HTTP status that fits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from suanli.errors import Fault, InputError, SuanliError
+from suanli.web.workers import BrokenError, BusyError, TooSlowError
+
+
+class HttpError(InputError):
+    """A request that is wrong as a request: its status is `status`."""
+
+    def __init__(self, *faults: Fault, status: int = 400) -> None:
+        super().__init__(*faults)
+        self.status = status
+
+
+def refusal(status: int, code: str, message: str, **parts: str) -> HttpError:
+    """The error of a request, with one fault."""
+    return HttpError(Fault(code=code, message=message, **parts), status=status)  # type: ignore[arg-type]
+
+
+def status_of(problem: SuanliError) -> int:
+    """The HTTP status: 422 for what a verb refuses, 503 busy, 504 too slow, 500 a mistake of ours."""
+    if isinstance(problem, HttpError):
+        return problem.status
+    if isinstance(problem, BusyError):
+        return 503
+    if isinstance(problem, TooSlowError):
+        return 504
+    return 500 if isinstance(problem, BrokenError) else 422
+
+
+def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON document as `--json` writes it."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    return Response(text + "\n", status, dict(headers or {}), "application/json")
+
+
+def error_response(problem: SuanliError) -> Response:
+    """`{"ok": false, "error": …, "errors": […]}`; a browser that must wait is told how long."""
+    status = status_of(problem)
+    return json_response(problem.to_dict(), status, {"retry-after": "5"} if status == 503 else None)

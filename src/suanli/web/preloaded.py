@@ -1,0 +1,1 @@
+"""What workers have loaded before they are started: every verb's modules, but no framework."""
