@@ -26,9 +26,11 @@ run: $(CORE)
 	@echo; echo "The command is $(BIN)/suanli: try $(BIN)/suanli --help"
 
 test: lint
+	@sh scripts/browser.sh
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 test-full: lint
+	@sh scripts/browser.sh
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m ""
 
 lint: $(TEST)

@@ -9,8 +9,8 @@ from pathlib import Path
 import suanli
 
 VERBS = {
-    "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "learn", "mfu", "models",
-    "scale", "summarise", "train", "verify", "why",
+    "calibrate", "compare", "count", "diff", "explain", "goodput", "gpus", "infer", "layout", "learn", "mfu",
+    "models", "rerun", "scale", "summarise", "train", "verify", "why",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suanli import units
-from suanli.errors import QuantityError
+from suanli.errors import QuantityError, UnknownNameError
 from suanli.units import KINDS, parse
 
 READ = [
@@ -310,3 +310,51 @@ def test_a_value_by_the_name_of_its_format(value: object, spec: str, text: str) 
 
 def test_every_format_has_a_case() -> None:
     assert set(units.FORMATS) <= {spec for _, spec, _ in NAMED}
+
+
+# --- systems of units ---------------------------------------------------------------------------------------------
+
+SYSTEMS_OF = [
+    ("iec", 80e9, "74.51 GiB"),
+    ("si", 80e9, "80.00 GB"),
+    ("exact", 80_000_000_000, "80,000,000,000 B"),
+    (None, 80e9, "74.51 GiB"),
+    ("si", 999, "999.0 B"),
+    ("si", 999_999, "1.000 MB"),
+    ("si", 1_500, "1.500 kB"),
+    ("exact", 0, "0 B"),
+]
+
+
+@pytest.mark.parametrize(("system", "value", "text"), SYSTEMS_OF)
+def test_sizes_in_a_system(system, value, text):
+    with units.units_as(system):
+        assert units.format_bytes(value) == text
+    assert units.format_bytes(80e9) == "74.51 GiB"
+
+
+def test_exact_figures_have_every_digit():
+    with units.units_as("exact"):
+        assert units.format_flops(2_204_555_173_429_248) == "2,204,555,173,429,248 FLOPs"
+        assert units.format_count(405_853_388_800) == "405,853,388,800"
+        assert units.format_flop_per_s(989.4e12) == "989,400,000,000,000 FLOP/s"
+    assert units.format_flops(2_204_555_173_429_248) == "2.205 PFLOPs"
+
+
+def test_systems_nest_and_end_with_an_error():
+    with units.units_as("si"), pytest.raises(ZeroDivisionError), units.units_as("exact"):
+        assert units.format_bytes(1000) == "1,000 B"
+        raise ZeroDivisionError
+    with units.units_as("si"):
+        with units.units_as(None):
+            assert units.format_bytes(1000) == "1.000 kB"
+        assert units.format_bytes(1000) == "1.000 kB"
+    assert units.format_bytes(1024) == "1.000 KiB"
+
+
+def test_an_unknown_system_is_refused():
+    with pytest.raises(UnknownNameError) as caught, units.units_as("gb"):
+        pass
+    assert str(caught.value) == (
+        "unknown system of units 'gb' in --units; expected one of 3 known. Systems: iec, si, exact."
+    )

@@ -22,6 +22,7 @@ from suanli.nouns.infer import Inference
 from suanli.nouns.lesson import Lesson
 from suanli.nouns.measures import Mfu, TrainPlan
 from suanli.nouns.reason import Why
+from suanli.nouns.repeated import Changes
 from suanli.nouns.scaling import Scaling
 from suanli.nouns.summarised import Summarised
 from suanli.plan.layout import LayoutPlan
@@ -30,6 +31,7 @@ RESULTS: dict[str, type] = {
     "count": Count, "compare": Comparison, "mfu": Mfu, "train": TrainPlan, "layout": LayoutPlan, "goodput": Goodput,
     "scale": Scaling, "calibrate": Calibrated, "gpus": Devices, "models": Models, "why": Why, "verify": Verification,
     "infer": Inference, "explain": Explained, "summarise": Summarised, "learn": Lesson,
+    "rerun": Changes, "diff": Changes,
 }  # fmt: skip
 
 

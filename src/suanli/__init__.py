@@ -11,6 +11,7 @@ from suanli.api import (
     calibrate,
     compare,
     count,
+    diff,
     explain,
     goodput,
     gpus,
@@ -19,18 +20,28 @@ from suanli.api import (
     learn,
     mfu,
     models,
+    rerun,
     scale,
     summarise,
     train,
     verify,
     why,
 )
+from suanli.nouns.result import Result, show_by
 from suanli.version import VERSION
 
 __version__ = VERSION
 
+
+def _in_a_notebook(result: Result) -> str:
+    from suanli.report.notebook import notebook_html  # noqa: PLC0415  loaded with the first result that is shown
+
+    return notebook_html(result)
+
+
+show_by(_in_a_notebook)
+
 __all__ = [
-    "__version__", "calibrate", "compare", "count", "explain", "goodput", "gpus", "infer", "layout", "learn", "mfu",
-    "models", "scale", "summarise", "train",
-    "verify", "why",
+    "__version__", "calibrate", "compare", "count", "diff", "explain", "goodput", "gpus", "infer", "layout", "learn",
+    "mfu", "models", "rerun", "scale", "summarise", "train", "verify", "why",
 ]  # fmt: skip

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import partial
 
-from suanli.errors import Fault, QuantityError, nearest_names, shown
+from suanli.errors import Fault, QuantityError, nearest_names, shown, unknown_name
 
 KILO, MEGA, GIGA, TERA, PETA, EXA = (10**power for power in (3, 6, 9, 12, 15, 18))
 ZETTA, YOTTA = 10**21, 10**24
@@ -177,7 +179,31 @@ _STEPS = (
     ("Z", ZETTA),
     ("Y", YOTTA),
 )
+_DECIMAL_BYTE_STEPS = (("B", 1), ("kB", KILO), ("MB", MEGA), ("GB", GIGA), ("TB", TERA), ("PB", PETA))
 _BYTE_STEPS = (("B", 1), ("KiB", KIBI), ("MiB", MEBI), ("GiB", GIBI), ("TiB", TEBI), ("PiB", PEBI))
+
+
+SYSTEMS = {"iec": "sizes in GiB", "si": "sizes in GB", "exact": "every digit, no prefix"}
+_SYSTEM: ContextVar[str] = ContextVar("system of units", default="iec")
+
+
+@contextmanager
+def units_as(system: str | None) -> Iterator[None]:
+    """Print quantities inside as a system of `SYSTEMS` has them: sizes in GiB or GB, or all in base units to the last
+    digit; None leaves them as they are. Raises UnknownNameError for another name.
+    """
+    if system is not None and system not in SYSTEMS:
+        hint = "Systems: " + ", ".join(SYSTEMS) + "."
+        raise unknown_name("system of units", system, SYSTEMS, where="--units", hint=hint)
+    token = _SYSTEM.set(system or _SYSTEM.get())
+    try:
+        yield
+    finally:
+        _SYSTEM.reset(token)
+
+
+def _exactly() -> bool:
+    return _SYSTEM.get() == "exact"
 
 
 def _step(value: float, steps: tuple[tuple[str, int], ...], digits: int) -> tuple[str, str]:
@@ -208,25 +234,34 @@ def format_exact(value: float) -> str:
 
 def format_count(value: float, digits: int = 4) -> str:
     """A number of parameters or tokens: `405.9 B`."""
+    if _exactly():
+        return format_exact(value)
     number, prefix = _step(value, _STEPS, digits)
     return f"{number} {'B' if prefix == 'G' else prefix}".rstrip()
 
 
 def format_flops(value: float, digits: int = 4) -> str:
     """A count of operations: `734.9 TFLOPs`."""
+    if _exactly():
+        return f"{format_exact(value)} FLOPs"
     number, prefix = _step(value, _STEPS, digits)
     return f"{number} {prefix}FLOPs"
 
 
 def format_flop_per_s(value: float, digits: int = 4) -> str:
     """A rate: `989.4 TFLOP/s`."""
+    if _exactly():
+        return f"{format_exact(value)} FLOP/s"
     number, prefix = _step(value, _STEPS, digits)
     return f"{number} {prefix}FLOP/s"
 
 
 def format_bytes(value: float, digits: int = 4) -> str:
-    """A size in binary units: `15.0 GiB`."""
-    number, unit = _step(value, _BYTE_STEPS, digits)
+    """A size in binary units, or in those of `units_as`: `15.0 GiB`, `16.1 GB`."""
+    if _exactly():
+        return f"{format_exact(value)} B"
+    steps = _DECIMAL_BYTE_STEPS if _SYSTEM.get() == "si" else _BYTE_STEPS
+    number, unit = _step(value, steps, digits)
     return f"{number} {unit}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,33 @@ REQUESTS: dict[str, list[Asked]] = {
               {"rate": "fast"}, {"lang": "xx"}),
     ],
 }  # fmt: skip
+
+
+def report(verb: str, **given: Any) -> str:
+    return json.dumps(getattr(suanli, verb)(**given).to_dict())
+
+
+SHORT = [report("count", model="gpt2", seq=seq) for seq in range(64, 64 * 11, 64)]
+OTHERS = [
+    report("mfu", **MFU), report("gpus", name="h100-sxm"), report("models", name="gpt2"), report("goodput", **FAIL),
+    report("why", id="params.total", model="gpt2"), report("learn", topic="flops"), report("scale", **SCALE),
+]  # fmt: skip
+MOVED = SHORT[0].replace('"macs": ', '"macs": 1')
+CODE = SHORT[0].replace('"gpt2"', '"torch:os.path:join"', 1)
+REQUESTS["rerun"] = [({}, {"file": [("r.json", text)]}) for text in (*SHORT, *OTHERS, MOVED, CODE, "{}", "no report")]
+REQUESTS["diff"] = [
+    ({}, {"first": [("a.json", one)], "second": [("b.json", other)]})
+    for one, other in ((SHORT[0], SHORT[0]), *pairwise(SHORT), *zip(SHORT[2:], SHORT, strict=False),
+                       (SHORT[0], MOVED), (SHORT[0], OTHERS[0]), ("{}", SHORT[0]))
+]  # fmt: skip
+
+
+def test_a_report_that_names_a_file_of_the_server_is_refused(client: TestClient) -> None:
+    """What a report names is no upload: not even whether it exists can be told."""
+    for trace in (EXAMPLES / "step.json", "/nowhere/step.json"):
+        text = report("explain", trace=EXAMPLES / "step.json").replace(str(EXAMPLES / "step.json"), str(trace))
+        answer = client.post("/api/rerun", files=[("file", ("r.json", text))])
+        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "path_refused")
 
 
 def test_every_verb_has_twenty_requests() -> None:

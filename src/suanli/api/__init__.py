@@ -14,12 +14,13 @@ from suanli.api.measuring import mfu
 from suanli.api.planning import layout
 from suanli.api.reasons import why
 from suanli.api.reliability import goodput
+from suanli.api.repeating import diff, rerun
 from suanli.api.scaling import scale
 from suanli.api.serving import infer
 from suanli.api.training import train
 from suanli.api.verifying import verify
 
 __all__ = [
-    "calibrate", "compare", "count", "explain", "explain_folder", "goodput", "gpus", "infer", "layout", "learn",
-    "mfu", "models", "scale", "summarise", "train", "verify", "why",
+    "calibrate", "compare", "count", "diff", "explain", "explain_folder", "goodput", "gpus", "infer", "layout", "learn",
+    "mfu", "models", "rerun", "scale", "summarise", "train", "verify", "why",
 ]  # fmt: skip

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from suanli.api.keeping import keeps_request
 from suanli.nouns.result import Result
 
 
+@keeps_request
 def calibrate(
     file: str | Path | None = None,
     *,

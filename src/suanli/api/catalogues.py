@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from suanli.api.keeping import keeps_request
 from suanli.catalog.devices import find_device, list_devices, source_texts
 from suanli.catalog.presets import Preset, find_preset, presets
 from suanli.catalog.prices import list_prices
@@ -52,6 +53,7 @@ class Models:
     models: tuple[ModelRow, ...] = _doc("", "presets")
 
 
+@keeps_request
 def gpus(name: str | None = None, *, sort: str | None = None, filter: str | None = None) -> Result:
     """The accelerators, or the one called `name`. `filter` is text that a row holds, or `field>number`."""
     _one_or_many(name, sort, filter)
@@ -71,6 +73,7 @@ def gpus(name: str | None = None, *, sort: str | None = None, filter: str | None
     )
 
 
+@keeps_request
 def models(name: str | None = None, *, sort: str | None = None, filter: str | None = None) -> Result:
     """The model presets, or the one called `name`."""
     _one_or_many(name, sort, filter)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from suanli.api.keeping import keeps_request
 from suanli.compare.peers import Progress  # loads the package before `suanli.compare` is bound to the verb
 from suanli.nouns.result import Result
 
 
+@keeps_request
 def compare(
     model: Any,
     *,

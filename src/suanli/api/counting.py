@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from suanli.adapters import parse_trainable, with_lora
+from suanli.api.keeping import keeps_request
 from suanli.api.parts import (
     as_asked,
     assumed_line,
@@ -28,6 +29,7 @@ from suanli.readers.kinds import JAX, KERAS, is_source, is_traced
 WORKLOAD = ("seq", "batch", "phase", "kv_len", "dtype", "kv_dtype", "optimizer", "recompute")
 
 
+@keeps_request
 def count(
     model: Any,
     *,

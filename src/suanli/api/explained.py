@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from suanli.api.keeping import written
 from suanli.api.parts import (
     assumed_line,
     length_notes,
@@ -138,17 +139,13 @@ def _one(
         notes.append(f"compared with {Path(asked.other).name}{same}, which stands first")
     return Result(
         kind="explain",
-        inputs={"trace": path, **{name: _shown(value) for name, value in given.items()}, "assumed": request.assumed},
+        inputs={"trace": path, **{name: written(value) for name, value in given.items()}, "assumed": request.assumed},
         convention=None if asked.rule is None else asked.rule.name,
         result=found,
         sources=(*SOURCES, *_peak_sources(whole)),
         notes=(*assumed_line(request), *notes),
         asked={"measured": lambda: measured_kernels(seen[0], seen[1], asked.gpu), "gpu": asked.gpu},
     )
-
-
-def _shown(value: Any) -> Any:
-    return value if isinstance(value, str | int | float) else shown(value, 200)
 
 
 def _read(request: Request, path: str, typed: Mapping[str, Any]) -> _Asked:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import suanli.explain  # noqa: F401  loads the package before `suanli.explain` is bound to the verb; it holds nothing
+from suanli.api.keeping import keeps_request
 from suanli.nouns.result import Result
 
 Progress = Callable[[float], None]  # the part of the reading that is done
 Path = str | os.PathLike[str]
 
 
+@keeps_request
 def explain(
     trace: Path,
     *more: Path,

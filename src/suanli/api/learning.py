@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from suanli.api.keeping import keeps_request
 from suanli.api.request import Request
 from suanli.catalog.lessons import LANGUAGES, TOPICS
 from suanli.errors import shown, unknown_name
@@ -23,6 +24,7 @@ _KEYWORDS = {"rate": "learning_rate"}
 MOST_STEPS, MOST_SIZE, MOST_PROMPT, MOST_SEED = 100_000, 1e6, 2000, 2**32 - 1
 
 
+@keeps_request
 def learn(
     topic: str | None = None,
     *,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from suanli.api.keeping import keeps_request
 from suanli.api.parts import (
     as_asked,
     as_text,
@@ -23,6 +24,7 @@ from suanli.nouns.result import Result
 from suanli.units import format_bytes
 
 
+@keeps_request
 def mfu(
     model: Any,
     *,

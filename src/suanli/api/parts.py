@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -201,6 +202,6 @@ def read_dtype(request: Request, dtype: str | None) -> str:
 
 def as_asked(model: Any) -> Any:
     """The model as it was asked for, in a form JSON can hold."""
-    if isinstance(model, str):
-        return model
+    if isinstance(model, str | os.PathLike):
+        return os.fspath(model)
     return dict(model) if isinstance(model, Mapping) else getattr(model, "name", type(model).__name__)

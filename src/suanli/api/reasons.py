@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from suanli.api.counting import count
+from suanli.api.keeping import keeps_request
 from suanli.api.measuring import mfu
 from suanli.api.training import train
 from suanli.errors import Fault, InputError, unknown_name
@@ -16,6 +17,7 @@ from suanli.nouns.workload import option
 from suanli.why import QUANTITIES, Quantity, explain_count, explain_formula, explain_mfu, explain_train, known_ids
 
 
+@keeps_request
 def why(id: str | None = None, model: Any = None, **options: Any) -> Result:
     """Formula, legend and source of a quantity or formula; with a model, the numbers put in.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from suanli.api.keeping import keeps_request
 from suanli.api.request import MOST_GPUS, Request
 from suanli.catalog.failures import find_failures
 from suanli.errors import shown
@@ -26,6 +27,7 @@ FORMULAS = (
 )
 
 
+@keeps_request
 def goodput(
     *,
     gpus: Any = None,

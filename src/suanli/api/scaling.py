@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from suanli.api.keeping import keeps_request, written
 from suanli.api.parts import assumed_line
 from suanli.api.request import Request
 from suanli.catalog.scaling import usual
@@ -25,6 +26,7 @@ PLANNED = ("gpu", "pin", "seq", "dtype", "stack", "fabric")  # options of the pl
 ONE_SERIES = "FILE.csv, JSON files of `suanli mfu`, or --points 64:1.0,128:1.9 with --metric"
 
 
+@keeps_request
 def scale(
     file: str | Path | Sequence[str | Path] | None = None,
     *,
@@ -85,7 +87,7 @@ def scale(
                     planner=planner)  # fmt: skip
     return Result(
         kind="scale",
-        inputs={key: _plain(value) for key, value in given.items() if value is not None} | _assumed(request),
+        inputs={key: written(value) for key, value in given.items() if value is not None} | _assumed(request),
         result=books,
         sources=(
             "Amdahl 1967; Gustafson 1988; Gunther 1993 (universal scalability law)",
@@ -136,10 +138,6 @@ def _notes(books: Scaling, slope: float) -> tuple[str, ...]:
     usual_slope = f"a power law's slope leans on what is usual, {slope:+.2%} for each doubling; intervals hold 90 %"
     planned = books.fit is not None and books.fit.law == PLANNER
     return (usual_slope, *((JUDGED_AS_OTHERS,) if planned else ()))
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float) else shown(value, 200)
 
 
 def _metric(text: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from suanli.api.doubts import doubted, given_why, predicted_half_width, read_mfu, read_useful
+from suanli.api.keeping import keeps_request
 from suanli.api.parts import (
     as_asked,
     as_text,
@@ -35,6 +36,7 @@ from suanli.plan.typical import typical_mfu
 from suanli.plan.typical_spread import typical_half_width
 
 
+@keeps_request
 def train(
     model: Any = None,
     *,

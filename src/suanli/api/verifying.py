@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from suanli.api.keeping import keeps_request
 from suanli.errors import Fault, InputError, shown, unknown_name
 from suanli.nouns.claim import Verification
 from suanli.nouns.coverage import DEFAULT, SMALL, summarise_coverage
@@ -27,6 +28,7 @@ LATER = "formula against trace for each model type of transformers: suanli verif
 SMALL_ONLY = "a small odd config of each type; --all tries the default configs too (a quarter of an hour)"
 
 
+@keeps_request
 def verify(
     only: str | Sequence[str] | None = None, *, every: bool = False, types: str | Sequence[str] | None = None,
     data: str | Path | None = None, processes: int | None = None,

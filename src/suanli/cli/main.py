@@ -15,12 +15,14 @@ from suanli.cli import (
     catalogues,
     compare,
     count,
+    diff,
     explain,
     goodput,
     infer,
     layout,
     learn,
     mfu,
+    rerun,
     scale,
     summarise,
     train,
@@ -29,7 +31,8 @@ from suanli.cli import (
     why,
 )
 from suanli.cli.run import show_error
-from suanli.errors import Fault, InputError
+from suanli.errors import Fault, InputError, SuanliError
+from suanli.units import units_as
 from suanli.version import VERSION
 
 app = typer.Typer(
@@ -48,11 +51,36 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+Lang = Annotated[
+    str | None,
+    typer.Option("--lang", help="Language of reports: en (default) or zh; before the verb.", metavar="LANG",
+                 show_default=False),
+]  # fmt: skip
+Units = Annotated[
+    str | None,
+    typer.Option("--units", help="Sizes in GiB (iec, default) or GB (si), or every digit (exact); before the verb.",
+                 metavar="SYSTEM", show_default=False),
+]  # fmt: skip
+
+
 @app.callback()
 def _root(
+    context: typer.Context,
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    lang: Lang = None,
+    units: Units = None,
 ) -> None:
     """Options of the command itself."""
+    if lang is None and units is None:
+        return
+    from suanli.report.words import spoken_in  # noqa: PLC0415  only where another language or unit is asked for
+
+    try:
+        context.with_resource(spoken_in(lang))
+        context.with_resource(units_as(units))
+    except SuanliError as problem:
+        show_error(problem, as_json="--json" in sys.argv[1:])
+        raise typer.Exit(problem.exit_code) from problem
 
 
 app.command("count")(count.command)
@@ -71,6 +99,8 @@ app.command("models")(catalogues.models_command)
 app.command("why")(why.command)
 app.command("verify")(verify.command)
 app.command("learn")(learn.command)
+app.command("rerun")(rerun.command)
+app.command("diff")(diff.command)
 app.command("web")(web.command)
 
 

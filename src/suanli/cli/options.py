@@ -47,17 +47,17 @@ def complete_dtype(incomplete: str) -> list[str]:
     return _matching(list(DTYPE_BITS), incomplete)
 
 
-_MODEL_HELP = (
+MODEL_HELP = (
     "A preset (llama-3.1-405b; see `suanli models`), a config.json or a folder with one, a hub id org/name, "
     'or a layer expression like "linear(4096, 11008)".'
 )
-Model = Annotated[str, typer.Argument(help=_MODEL_HELP, autocompletion=complete_model, show_default=False)]
+Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_model, show_default=False)]
 MaybeModel = Annotated[
-    str | None, typer.Argument(help=_MODEL_HELP, autocompletion=complete_model, show_default=False, metavar="[MODEL]")
+    str | None, typer.Argument(help=MODEL_HELP, autocompletion=complete_model, show_default=False, metavar="[MODEL]")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write to a .json, .csv or .md file.", show_default=False)
+    Path | None, typer.Option("--output", "-o", help="Write to a .html, .json, .csv or .md file.", show_default=False)
 ]
 Text = str | None
 

@@ -58,11 +58,14 @@ def show(result: Result, *, as_json: bool, output: Path | None) -> None:
     else:
         from suanli.report import document_of  # noqa: PLC0415
         from suanli.report.text import document_text, print_document  # noqa: PLC0415
+        from suanli.report.translated import translated  # noqa: PLC0415
+        from suanli.report.words import language  # noqa: PLC0415
 
+        document = translated(document_of(result), language())
         if sys.stdout.isatty():
-            print_document(document_of(result), terminal())
+            print_document(document, terminal())
         else:
-            sys.stdout.write(document_text(document_of(result), WIDTH_WITHOUT_TERMINAL))
+            sys.stdout.write(document_text(document, WIDTH_WITHOUT_TERMINAL))
 
 
 def terminal() -> Console:

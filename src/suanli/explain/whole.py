@@ -22,10 +22,11 @@ from suanli.explain.lanes import Lane, lane_of, launched_before_the_last
 from suanli.explain.roofline import roofline
 from suanli.explain.share import share
 from suanli.explain.steps import Marks, find_steps
+from suanli.explain.strip import strip_of
 from suanli.explain.sweep import Pieces, owned_ns
 from suanli.explain.usage import seconds, usages
 from suanli.nouns.attribution import Attribution, WorkClass
-from suanli.nouns.explained import DeviceAccount, Explained, Step, TraceRank, Usage
+from suanli.nouns.explained import DeviceAccount, Explained, Step, Strip, TraceRank, Usage
 from suanli.nouns.hardware import Device
 from suanli.nouns.roofline import KernelGroup
 from suanli.nouns.trace import Trace, TraceDevice, WorkKind
@@ -110,10 +111,17 @@ def _explained(ready: _Ready, lanes: list[Lane], facts: dict[int, DeviceFacts]) 
         reasons={} if matmul_s else {"attributed_fraction": "the trace has no matmul time"},
         share=None if ready.attribution is None else share(trace, ready.attribution),
         ranks=(_rank(trace, devices),),
+        strip=_strip(ready, lanes[0]) if lanes else None,
     )  # fmt: skip
     # the levers come last: they look at the answer
     clues = Clues(trace, ready.work_class, ready.attribution, lanes, ideals, facts)
     return replace(found, advice=advise(found, clues))
+
+
+def _strip(ready: _Ready, lane: Lane) -> Strip | None:
+    """A step of the first device."""
+    names = tuple(ready.marks.names[int(place)] for place in lane.steps)
+    return strip_of(ready.trace, ready.work_class, lane, names)
 
 
 def _rank(trace: Trace, devices: tuple[DeviceAccount, ...]) -> TraceRank:

@@ -211,6 +211,31 @@ class ModelUse:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StripSpan:
+    """What a stream ran from one instant to another: one piece of work, or several where they are dense."""
+
+    stream: int | None = _doc("", "stream, queue or line; None: several of little work together")
+    kind: str = _doc("", "matmul, compute, communication or copies: what most of it is")
+    start_s: float = _doc("s", "from the start of the strip")
+    end_s: float = _doc("s", "from the start of the strip")
+    busy_s: float = _doc("s", "of that, with work")
+    work: int = _doc("", "kernels, copies and sets")
+    name: str = _doc("", "of the longest of them, as printed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strip:
+    """One step of one device to be drawn: lanes of streams over time, merged where they are dense."""
+
+    device: int = _doc("", "number in the file")
+    name: str = _doc("", "of the step; empty: no steps were found, a part of the window")
+    start_ns: int = _doc("ns", "on the clock of the file")
+    end_ns: int = _doc("ns", "on the clock of the file")
+    work: int = _doc("", "kernels, copies and sets in it")
+    spans: tuple[StripSpan, ...] = _doc("", "by stream, then time")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Explained:
     """Where the time of one trace went."""
 
@@ -240,6 +265,9 @@ class Explained:
     model: ModelUse | None = _doc("", "what the model needs against the trace; None: no model given", default=None)
     against: TraceDifference | None = _doc("", "less what a layout predicts; None: none given", default=None)
     compared: TraceDifference | None = _doc("", "less another trace; None: none given", default=None)
+    strip: Strip | None = field(
+        default=None, metadata={"doc": "the step in the middle, to be drawn; not in the JSON", "hidden": True}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

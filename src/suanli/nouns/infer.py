@@ -101,4 +101,9 @@ class Inference:
     disaggregation: Disaggregation | None = _field("", "where prefill and decode have GPUs of their own", default=None)
     service: StagedService | None = _field("", "with stages beside the model", default=None)
     neighbours: tuple[Neighbour, ...] = _field("", "nearest measured points, nearest first", default=())
+    curve: tuple[LoadResult, ...] = _field(
+        "",
+        "one replica at 1, 2, 4 … users, up to what its caches hold; empty: pools apart, or a static batch",
+        default=(),
+    )
     calibration: Calibration | None = _field("", "where the preset was drawn to points given", default=None)

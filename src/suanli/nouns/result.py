@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -20,6 +21,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple | range):
         return [plain(item) for item in value]
     return value
+
+
+_shown_by: list[Callable[[Result], str]] = []
+
+
+def show_by(show: Callable[[Result], str]) -> None:
+    """How a notebook shows a result: told by a layer above, which knows reports."""
+    _shown_by[:] = [show]
 
 
 @dataclass(frozen=True)
@@ -61,3 +70,7 @@ class Result:
     def to_json(self, indent: int | None = 2) -> str:
         """The envelope as text. NaN and infinities are refused: no figure of ours may be one."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def _repr_html_(self) -> str | None:
+        """The report in a notebook: HTML with its pictures drawn; None where nothing above shows results."""
+        return _shown_by[0](self) if _shown_by else None

@@ -100,7 +100,7 @@ def _heat(found: FleetReport) -> Table:
         columns = tuple(each.entry for each in found.account)
         values = [_shares(row, columns) for row in found.ranks]
         title = "Ranks by entries: ░ the median of the entry or less … █ half as much again, · none"
-    header, rows = heat_rows(_labels(found.ranks), columns, values)
+    header, rows = heat_rows(labels_of(found.ranks), columns, values)
     return Table(title, header, rows, (False,) * len(header))
 
 
@@ -109,7 +109,7 @@ def _shares(row: RankRow, entries: Sequence[str]) -> tuple[float | None, ...]:
     return tuple(own.get(entry) for entry in entries)
 
 
-def _labels(rows: Sequence[RankRow]) -> list[str]:
+def labels_of(rows: Sequence[RankRow]) -> list[str]:
     """A name for each row: its rank, with the device where the rank has several."""
     times = Counter(row.rank for row in rows)
     return [str(row.rank) if times[row.rank] == 1 else f"{row.rank}.{row.device}" for row in rows]
@@ -126,7 +126,7 @@ def _ranks(found: FleetReport) -> Table:
             format_seconds(row.exposed_communication_s), format_seconds(row.idle_s), format_seconds(row.waiting_s),
             format_seconds(row.waited_for_s), f"{row.last}/{row.matched}",
         )
-        for label, row in zip(_labels(shown), shown, strict=True)
+        for label, row in zip(labels_of(shown), shown, strict=True)
     )  # fmt: skip
     columns = ("rank", "step", "compute", "exposed", "idle", "waits", "waited for", "last")
     return Table(f"Ranks{more}", columns, rows, (True,) * len(columns))
@@ -134,7 +134,7 @@ def _ranks(found: FleetReport) -> Table:
 
 def _clocks(found: FleetReport) -> Table:
     """Clocks that are furthest off; none where no two ranks could be aligned."""
-    pairs = [pair for pair in zip(_labels(found.ranks), found.ranks, strict=True) if pair[1].clock is not None]
+    pairs = [pair for pair in zip(labels_of(found.ranks), found.ranks, strict=True) if pair[1].clock is not None]
     pairs.sort(key=lambda pair: (-abs(pair[1].clock_offset_s or 0), pair[1].rank, pair[1].device))
     rows = tuple(
         (label, row.host or NOT_GIVEN, exact(row.clock or 0), _signed(row.clock_offset_s or 0.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from suanli.units import format_percent
 
@@ -21,16 +21,36 @@ def heat_rows(
 
     `values` are [ranks][columns]; None where a rank has nothing there.
     """
-    relative = _against_median(values, len(columns))
-    down, across = _buckets(len(labels), MOST_ROWS), _buckets(len(columns), WIDEST)
     rows = []
-    for first, last in down:
-        cells = [_largest(relative[row][column] for row in range(first, last) for column in range(begin, end))
-                 for begin, end in across]  # fmt: skip
-        name = labels[first] if last - first == 1 else f"{labels[first]}–{labels[last - 1]}"
+    for name, cells in _shared(labels, columns, values, MOST_ROWS, WIDEST):
         rows.append((name, "".join(_shade(cell) for cell in cells), _worst(cells)))
     shown = columns[0] if len(columns) == 1 else f"{columns[0]} … {columns[-1]}" if columns else ""
     return ("rank", shown[:WIDEST], "most"), tuple(rows)
+
+
+def heat_cells(
+    labels: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float | None]], rows: int, wide: int
+) -> list[tuple[str, str, float | None]]:
+    """The same as (rank, column, part above the median), at most `rows` by `wide` of them."""
+    names = [_named(columns, first, last) for first, last in _buckets(len(columns), wide)]
+    return [(rank, name, cell) for rank, cells in _shared(labels, columns, values, rows, wide)
+            for name, cell in zip(names, cells, strict=True)]  # fmt: skip
+
+
+def _shared(
+    labels: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float | None]], rows: int, wide: int
+) -> Iterator[tuple[str, list[float | None]]]:
+    """Label and cells of each row; where ranks or columns share one, the largest of them."""
+    relative = _against_median(values, len(columns))
+    across = _buckets(len(columns), wide)
+    for first, last in _buckets(len(labels), rows):
+        cells = [_largest(relative[row][column] for row in range(first, last) for column in range(begin, end))
+                 for begin, end in across]  # fmt: skip
+        yield _named(labels, first, last), cells
+
+
+def _named(names: Sequence[str], first: int, last: int) -> str:
+    return names[first] if last - first == 1 else f"{names[first]}–{names[last - 1]}"
 
 
 def _against_median(values: Sequence[Sequence[float | None]], count: int) -> list[list[float | None]]:

@@ -17,6 +17,7 @@ from suanli.report import (
     layout_pages,
     lesson_pages,
     reason_pages,
+    repeated_pages,
     run_pages,
     scale_pages,
     verify_pages,
@@ -39,6 +40,8 @@ PAGES: dict[str, Callable[[Result], Document]] = {
     "models": catalogue_pages.models_document,
     "why": reason_pages.why_document,
     "verify": verify_pages.verify_document,
+    "rerun": repeated_pages.rerun_document,
+    "diff": repeated_pages.diff_document,
     "learn": lesson_pages.learn_document,
 }
 

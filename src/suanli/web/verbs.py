@@ -36,6 +36,7 @@ REFUSED: Mapping[tuple[str, str], str] = {
     ("explain", "workers"): f"{_SERVERS} how many processes read traces",
     ("explain", "cache"): "nothing is written to a folder of the server's",
     ("explain", "kernels_csv"): "nothing is written to a file of the server's",
+    ("rerun", "trust"): "nothing that a report names is run on the server",
     ("summarise", "engine"): f"{_SERVERS} where traces are read",
     ("summarise", "workers"): f"{_SERVERS} how many processes read traces",
     ("summarise", "output"): "nothing is written to a file of the server's",

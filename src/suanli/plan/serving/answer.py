@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count, takewhile
 
 from suanli.catalog.engines import find_engine
 from suanli.catalog.serving_presets import ideal_preset
@@ -177,7 +178,7 @@ def answer(at: Service) -> Inference:
         joules_per_token=None if energy is None else energy.joules_per_output_token,
         cost=cost, energy=energy, reasons=reasons,
         interference=_interference(at, seen), speculation=_speculation(at, seen),
-        disaggregation=seen.pools, service=_staged(at, seen, offered),
+        disaggregation=seen.pools, service=_staged(at, seen, offered), curve=_curve(at, seen),
     )  # fmt: skip
 
 
@@ -215,10 +216,25 @@ def _seen(at: Service, replica: Replica, held: Held) -> _Seen:
         load = open_loop(rates, at.rate / at.replicas, at.requests, most)
     else:
         load = closed_loop(rates, (at.users or 1.0) / at.replicas, at.requests, most)
-    if at.chunk is not None and load.ttft_s is not None:
-        later = later_s(load, at.requests, at.chunk)
-        load = replace(load, ttft_s=load.ttft_s + later, schedule_s=load.schedule_s + later)
-    return _Seen(replica=replica, rates=rates, most=most, load=load, requests=at.requests)
+    return _Seen(replica=replica, rates=rates, most=most, load=_in_pieces(at, load), requests=at.requests)
+
+
+def _in_pieces(at: Service, load: LoadResult) -> LoadResult:
+    """The load with what prompts in pieces wait for."""
+    if at.chunk is None or load.ttft_s is None:
+        return load
+    later = later_s(load, at.requests, at.chunk)
+    return replace(load, ttft_s=load.ttft_s + later, schedule_s=load.schedule_s + later)
+
+
+def _curve(at: Service, seen: _Seen) -> tuple[LoadResult, ...]:
+    """A replica with 1, 2, 4 … users and with as many as its caches hold, each with the next request at once."""
+    if at.pools is not None or at.batch is not None:
+        return ()
+    doubled = takewhile(lambda users: users < seen.most, (2**power for power in count()))
+    return tuple(
+        _in_pieces(at, closed_loop(seen.rates, float(users), at.requests, seen.most)) for users in (*doubled, seen.most)
+    )
 
 
 def _in_pools(at: Service, replica: Replica, rates: ServingRates, most: float) -> _Seen:

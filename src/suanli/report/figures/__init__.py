@@ -7,23 +7,42 @@ where there is none; nothing here computes beyond putting values into rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from suanli.nouns.result import Result
+from suanli.report.figures import (
+    catalogues,
+    checks,
+    counting,
+    explained,
+    fits,
+    goodputs,
+    layouts,
+    lessons,
+    runs,
+    scaling,
+    serving,
+)
+from suanli.report.figures.figure import Figure
 
+FIGURES: dict[str, Callable[[Result], tuple[Figure, ...]]] = {
+    "calibrate": fits.calibrate_figures,
+    "compare": counting.compare_figures,
+    "count": counting.count_figures,
+    "explain": explained.explain_figures,
+    "goodput": goodputs.goodput_figures,
+    "gpus": catalogues.gpus_figures,
+    "infer": serving.infer_figures,
+    "layout": layouts.layout_figures,
+    "learn": lessons.learn_figures,
+    "mfu": runs.mfu_figures,
+    "models": catalogues.models_figures,
+    "scale": scaling.scale_figures,
+    "summarise": fits.summarise_figures,
+    "train": runs.train_figures,
+    "verify": checks.verify_figures,
+}
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """One picture. `spec` is Vega-Lite without width, theme or fonts: whoever draws it sets these."""
-
-    name: str
-    title: str
-    words: str
-    spec: dict[str, Any]
-
-
-FIGURES: dict[str, Callable[[Result], tuple[Figure, ...]]] = {}
+__all__ = ["FIGURES", "Figure", "figures_of"]
 
 
 def figures_of(result: Result) -> tuple[Figure, ...]:
