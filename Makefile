@@ -25,10 +25,10 @@ run: $(CORE)
 	@echo; echo "The command is $(BIN)/suanli: try $(BIN)/suanli --help"
 
 test: lint
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 test-full: lint
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m ""
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m ""
 
 lint: $(TEST)
 	@$(BIN)/ruff check .

@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out `full` unless -m is given; skip `shared` aloud where its folder is absent; group what shares much.
 
-    Under `--dist loadgroup` the tests of a file run in one process, so that what a file makes once is made once.
+    `make test` runs a file in one process (`--dist loadfile`); under `--dist loadgroup` too the tests of a file run in one process, so that what a file makes once is made once.
     Those marked `torch` stand each for itself, being slow, and go where there is time, unless they name a group.
     """
     for item in items:
