@@ -38,11 +38,13 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("sampled" if is_sampled(config) else "full")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out `full` unless -m is given; skip `shared` aloud where its folder is absent; group what shares much.
 
-    Under `--dist loadgroup` the tests of a file run in one process, so that what a file makes once is made once.
-    Those marked `torch` stand each for itself, being slow, and go where there is time, unless they name a group.
+    `make test` runs a file in one process (`--dist loadfile`), so that what it makes once is made once. Under
+    `--dist loadgroup` files stay whole too, but for tests marked `torch`, which stand each for itself unless they
+    name a group.
     """
     for item in items:
         if not item.get_closest_marker("torch") and not item.get_closest_marker("xdist_group"):
