@@ -41,7 +41,7 @@ FILES: dict[str, Callable[[], str]] = {
 
 def pages() -> list[Path]:
     """Hand-written pages."""
-    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+    found = [ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
     return [path for path in found if path.exists() and path.relative_to(ROOT).as_posix() not in FILES]
 
 
