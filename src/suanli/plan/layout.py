@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from suanli.nouns.arch import SAMPLE, Arch
+from suanli.nouns.estimate import StageMemory
 from suanli.nouns.layers import Attention, Scan
 from suanli.nouns.layout import ZERO, Layout
 from suanli.nouns.measures import Peak
@@ -101,6 +102,7 @@ class LayoutPlan:
     why: Difference | None = _doc("", "two layouts entry by entry; with --why", default=None)
     emit: Launch | None = _doc("", "the first layout as a tool's flags; with --emit", default=None)
     extrapolates: tuple[str, ...] = _doc("", "what lies beyond the runs the profile was fitted to", default=())
+    stages: tuple[StageMemory, ...] = _doc("", "memory of the first layout, a row a pipeline stage", default=())
 
 
 def layout(
@@ -139,6 +141,7 @@ def layout(
         why=_why(question, space, rows, why) if why else None,
         emit=launch(emit, best.as_layout(), _launch_job(question)) if emit else None,
         extrapolates=_one(question, best.as_layout())[1],
+        stages=_memory(question, best.as_layout()).stages,
     )  # fmt: skip
 
 

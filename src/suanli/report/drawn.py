@@ -18,7 +18,7 @@ from suanli.report.theme import config_of, worded
 
 VERSION = "6.4"  # of Vega-Lite, as vl-convert names it
 WIDTH = 720  # pixels of a plot
-HEADLINE = 96  # characters of a line
+HEADLINE = 82  # characters of a line
 SCALE = 2.0  # pixels of the file for one of the drawing
 _BETWEEN = 36  # pixels from one figure to the next
 
@@ -44,7 +44,7 @@ def specification(result: Result, *, dark: bool = False, lang: str = "en") -> st
     figures = figures_of(result)
     if not figures:
         raise no_picture(result.kind)
-    headline = {"text": wrapped(document_of(result).headline, HEADLINE), "anchor": "start", "fontSize": 17}
+    headline = {"text": wrapped(document_of(result).headline, HEADLINE), "anchor": "start", "fontSize": 16}
     return json.dumps({
         "$schema": SCHEMA,
         "title": headline,

@@ -41,8 +41,9 @@ def blocks_html(result: Result, document: Document, at: Setting) -> str:
 
 def _parts(result: Result, document: Document, figures: Iterable[Figure], at: Setting) -> Iterator[str]:
     """Blocks in their order. A picture takes the place of the block it draws; others come after the first figures."""
-    blocks = [block for block in document.blocks if not is_empty(block)]
-    placed, loose = _placed(blocks, figures)
+    kept = [place for place, block in enumerate(document.blocks) if not is_empty(block)]
+    blocks = [document.blocks[place] for place in kept]
+    placed, loose = _placed(blocks, figures, kept)
     told = next((place for place, block in enumerate(blocks) if isinstance(block, Facts | Table)), -1)
     if told < 0:
         yield from (drawing(each, at) for each in loose)
@@ -57,12 +58,20 @@ def _parts(result: Result, document: Document, figures: Iterable[Figure], at: Se
             yield module_tree(result, at)
 
 
-def _placed(blocks: list[Block], figures: Iterable[Figure]) -> tuple[dict[int, list[Figure]], list[Figure]]:
-    """Figures by the place of the block they draw, and those that draw none: told by the title."""
+def _placed(
+    blocks: list[Block], figures: Iterable[Figure], kept: list[int]
+) -> tuple[dict[int, list[Figure]], list[Figure]]:
+    """Figures by the place of the block they draw, and those that draw none: told by the figure, else by the title.
+    `kept` are the blocks' places in the document.
+    """
     placed: dict[int, list[Figure]] = {}
     loose = []
     for figure in figures:
-        at = [place for place, block in enumerate(blocks) if _is_of(figure.title, block.title)]
+        own = figure.block
+        at = [
+            place for place, block in enumerate(blocks)
+            if (kept[place] == own if own is not None else _is_of(figure.title, block.title))
+        ]  # fmt: skip
         if at:
             placed.setdefault(at[0], []).append(figure)
         else:

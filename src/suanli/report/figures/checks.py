@@ -6,6 +6,7 @@ from suanli.nouns.claim import SourceSummary, Verification
 from suanli.nouns.result import Result
 from suanli.report.figures import colours, parts, scales
 from suanli.report.figures.figure import Figure, Row
+from suanli.report.verify_pages import SCALING
 from suanli.units import format_percent
 
 _FITTED, _HELD_OUT, _SIMPLE, _BAR = "fitted", "held out", "simplest rule", "aimed at"
@@ -34,7 +35,7 @@ def _errors(found: Verification) -> tuple[Figure, ...]:
     if not rows:
         return ()
     order = list(dict.fromkeys(row["source"] for row in rows))
-    y = parts.band("source", order, labelLimit=260, labelPadding=8)
+    y = parts.band("source", order, labelPadding=8)
     x = parts.measure("shown", "mean or median |error| [%]", scale={"nice": True})
     used = {row["which"] for row in rows}
     paint = {name: colour for name, colour in ((_HELD_OUT, colours.RED), (_FITTED, colours.BLUE),
@@ -54,8 +55,8 @@ def _errors(found: Verification) -> tuple[Figure, ...]:
             "x2": {"field": "shown", "aggregate": "max"},
         },
     }
-    spec = parts.spec_of(rows, {"step": 26}, ("which", "kind"), transform=[scales.PERCENT.shown("error", "shown")],
-                         layer=[line, bars, dots])  # fmt: skip
+    spec = parts.spec_of(rows, parts.Step(26), ("which", "kind"), transform=[scales.PERCENT.shown("error", "shown")],
+                         layer=[line, *([bars] if _BAR in used else []), dots])  # fmt: skip
     return (Figure(
         name="errors", title="Error by source, fitted and held out", spec=spec,
         words="A row for each source with dots for the error on rows that were fitted and on rows left out, and a mark "
@@ -65,7 +66,7 @@ def _errors(found: Verification) -> tuple[Figure, ...]:
 
 def _points(row: SourceSummary) -> list[Row]:
     """Errors of one source by the measure it is judged by; median where that is all there is."""
-    median = row.judged == "median" or row.mape_held_out is None
+    median = row.judged == "median" or row.mape_held_out is None or row.section == SCALING
     kind = "median" if median else "mean"
     fitted = row.median_fitted if median else row.mape_fitted
     held = row.median_held_out if median else row.mape_held_out

@@ -68,7 +68,7 @@ def _strip(strip: Strip | None) -> tuple[Figure, ...]:
     hover = (("name", "kernel"), ("kind", "kind"), ("at", "from"), ("time", "length"), ("busy", "busy"),
              ("work", "kernels and copies"), ("stream", "stream"))  # fmt: skip
     spec = parts.spec_of(
-        rows, {"step": 34}, ("kind",), transform=[unit.shown("start", "left"), unit.shown("stop", "right")],
+        rows, parts.Step(34), ("kind",), transform=[unit.shown("start", "left"), unit.shown("stop", "right")],
         mark={"type": "bar", "strokeWidth": 0},
         encoding={"y": parts.band("stream", order), "x": parts.measure("left", unit.of("time")),
                   "x2": {"field": "right"}, "color": parts.coloured("kind", paint), "tooltip": parts.tips(*hover)},

@@ -21,3 +21,4 @@ class Figure:
     title: str
     words: str
     spec: Spec
+    block: int | None = None

@@ -37,7 +37,7 @@ def _errors(found: Calibrated) -> tuple[Figure, ...]:
     hover = parts.tips(("run", "run"), ("layout", "layout"), ("which", "stack"), ("measured", "measured"),
                        ("predicted", "predicted"), ("text", "error"))  # fmt: skip
     x = parts.measure("shown", "predicted over measured, less 1 [%]")
-    spec = parts.spec_of(rows, {"step": 16}, ("which",), transform=[scales.PERCENT.shown("error", "shown")], layer=[
+    spec = parts.spec_of(rows, parts.Step(20), ("which",), transform=[scales.PERCENT.shown("error", "shown")], layer=[
         {"mark": "bar", "encoding": y | {"x": x, "color": parts.coloured("which", paint), "tooltip": hover}},
     ])  # fmt: skip
     return (
@@ -66,7 +66,7 @@ def _numbers(found: Calibrated) -> tuple[Figure, ...]:
     one = {"data": {"values": [{"factor": 1}]}, "mark": {"type": "rule", "strokeDash": [5, 3]},
            "encoding": {"x": {"field": "factor", "type": "quantitative"}}}  # fmt: skip
     spec = parts.spec_of(
-        rows, {"step": parts.BAR_STEP}, transform=[{"calculate": "datum.after / datum.before", "as": "factor"}],
+        rows, parts.Step(parts.BAR_STEP), transform=[{"calculate": "datum.after / datum.before", "as": "factor"}],
         layer=[one, {"mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": colours.GREEN},
                      "encoding": {"y": y, "x": x, "tooltip": hover}}],
     )  # fmt: skip
@@ -129,7 +129,7 @@ def summarise_figures(result: Result) -> tuple[Figure, ...]:
     )
     hover = parts.tips(("file", "trace"), ("which", "file"), ("text", "size"), ("work", "kernels and copies"))
     paint = parts.coloured("which", {"trace": colours.GREY, "summary": colours.GREEN})
-    spec = parts.spec_of(rows, {"step": 14}, ("which",), transform=[unit.shown("bytes", "shown")], layer=[
+    spec = parts.spec_of(rows, parts.Step(14), ("which",), transform=[unit.shown("bytes", "shown")], layer=[
         {"mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
          "encoding": y | {"x": x, "color": paint, "tooltip": hover}},
     ])  # fmt: skip

@@ -60,7 +60,7 @@ def _heat(found: FleetReport) -> tuple[Figure, ...]:
     strength = {"field": "strength", "type": "quantitative", "legend": None,
                 "scale": {"domain": [0, HALF_AGAIN], "range": [0.12, 1]}}  # fmt: skip
     spec = parts.spec_of(
-        rows, {"step": 14}, transform=[{"calculate": "abs(datum.shown)", "as": "strength"}],
+        rows, parts.Step(14), transform=[{"calculate": "abs(datum.shown)", "as": "strength"}],
         mark={"type": "rect"},
         encoding={
             "x": {"field": "column", "type": "nominal", "sort": places, "title": across,
@@ -119,13 +119,13 @@ def _skew(found: FleetReport) -> tuple[Figure, ...]:
     if not rows:
         return ()
     unit = scales.seconds(row["most"] for row in rows)
-    y = parts.band("collective", names, labelLimit=260)
+    y = parts.band("collective", names)
     hover = parts.tips(("collective", "collective"), ("calls", "calls"), ("half", "skew, half of the calls below"),
                        ("largest", "largest skew"), ("waiting", "waiting of all ranks"), ("last", "most often last"),
                        ("often", "of the calls"), ("busbw", "busbw"))  # fmt: skip
     x = parts.measure("left", unit.of("arrival skew"))
     spec = parts.spec_of(
-        rows, {"step": parts.BAR_STEP}, transform=[unit.shown("median", "left"), unit.shown("most", "right")],
+        rows, parts.Step(parts.BAR_STEP), transform=[unit.shown("median", "left"), unit.shown("most", "right")],
         layer=[
             {"mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.5, "color": colours.RED},
              "encoding": {"y": y, "x": x, "x2": {"field": "right"}, "tooltip": hover}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from suanli.nouns.estimate import TERMS, StageMemory
 from suanli.nouns.plans import Difference, DifferenceRow, PlannedLayout
 from suanli.nouns.result import Result
 from suanli.report.common import share
@@ -13,7 +14,7 @@ from suanli.report.figures.figure import Figure, Row, Spec
 from suanli.report.figures.scales import Unit
 from suanli.units import format_bytes, format_percent, format_seconds, format_usd
 
-_FRONT, _RANKED = "on the front", "ranked"
+_FIRST, _FRONT, _RANKED = "first of the ranking", "on the front", "ranked"
 _FAMILIES = (("products", colours.PRODUCTS), ("other kernels", colours.KERNELS),
              ("communication", colours.COMMUNICATION), ("recompute", colours.AGAIN),
              ("waiting and fixed", colours.WAITING))  # fmt: skip
@@ -24,7 +25,7 @@ def layout_figures(result: Result) -> tuple[Figure, ...]:
     plan = result.result
     best: PlannedLayout = plan.layouts[0]
     found = (_front(plan), _account(best), *_accounts(plan.layouts), _memory(plan.layouts, plan.memory_limit_bytes))
-    return (*found, *(() if plan.why is None else _both(plan.why)))
+    return (*found, *_stages(plan.stages, plan.memory_limit_bytes), *(() if plan.why is None else _both(plan.why)))
 
 
 def _front(plan: Any) -> Figure:
@@ -34,12 +35,17 @@ def _front(plan: Any) -> Figure:
             for at, each in enumerate(plan.front[: parts.MOST_MARKS // 2], 1)]  # fmt: skip
     ranked = [_point(None, each.short, each.gpus, each.step_time_s, each.memory_bytes["total"], each.usd_per_step)
               for each in plan.layouts if each.short not in on_front]  # fmt: skip
+    for row in rows + ranked:
+        row["which"] = _FIRST if row["layout"] == plan.layouts[0].short else row["which"]
+    every = sorted([*rows, *ranked], key=lambda row: row["which"] == _FIRST)  # drawn last, over the others
     seconds, sizes = scales.seconds(row["step_s"] for row in rows), scales.sizes([plan.memory_limit_bytes])
     x = parts.measure("x", seconds.of("step"), zero=False, scale={"nice": True, "padding": 12})
     y = parts.measure("y", sizes.of("memory of a GPU"), zero=False, scale={"nice": True, "padding": 12})
     hover = parts.tips(("layout", "layout"), ("gpus", "GPUs"), ("step", "step"), ("memory", "memory"),
                        ("cost", "a step costs"))  # fmt: skip
-    colour = parts.coloured("which", {_FRONT: colours.RED, _RANKED: colours.SKY})
+    paint = {_FIRST: colours.GREEN, _FRONT: colours.RED, _RANKED: colours.SKY}
+    used = {row["which"] for row in rows + ranked}
+    colour = parts.coloured("which", {name: shade for name, shade in paint.items() if name in used})
     shown = [seconds.shown("step_s", "x"), sizes.shown("bytes", "y")]
     several = len({row["gpus"] for row in rows}) > 1
     line: Spec = {
@@ -50,7 +56,7 @@ def _front(plan: Any) -> Figure:
     points = {"mark": {"type": "point", "filled": True, "size": 80, "opacity": 0.9},
               "encoding": {"x": x, "y": y, "color": colour, "tooltip": hover}}  # fmt: skip
     layers = [*([] if several else [line]), points, *_limit(plan.memory_limit_bytes, sizes)]
-    spec = parts.spec_of([*rows, *ranked], parts.HEIGHT, ("which",), transform=shown, layer=layers)
+    spec = parts.spec_of(every, parts.HEIGHT, ("which",), transform=shown, layer=layers)
     return Figure(
         name="front", title="No other is as fast, as small, on as few GPUs", spec=spec,
         words="Layouts as points, the time of a step across and the memory of a GPU up; those on the front are marked, "
@@ -143,6 +149,29 @@ def _memory(layouts: Sequence[PlannedLayout], limit: int) -> Figure:
     )  # fmt: skip
 
 
+def _stages(stages: Sequence[StageMemory], limit: int) -> tuple[Figure, ...]:
+    """Every stage of the first layout; of very many those that hold most."""
+    fullest = sorted(sorted(stages, key=lambda each: -each.total)[: parts.MOST_BARS], key=lambda each: each.stage)
+    rows: list[Row] = [
+        {"stage": f"{each.stage}", "term": term, "bytes": size, "text": format_bytes(size), "layers": each.layers,
+         "total": format_bytes(each.total), "moment": each.moment}
+        for each in fullest for term in TERMS if (size := getattr(each, term))
+    ]  # fmt: skip
+    if len(stages) < 2:
+        return ()
+    spec = parts.stack(
+        rows, label="stage", part="term", value="bytes", unit=scales.sizes([limit]), title="memory of a GPU",
+        colours=terms_of(rows), words=("term", "moment"), label_title="stage",
+        limit={"value": limit, "text": format_bytes(limit)},
+        hover=(("stage", "stage"), ("layers", "layers"), ("term", "term"), ("text", "memory"), ("total", "total"),
+               ("moment", "most at")),
+    )  # fmt: skip
+    return (Figure(
+        name="stages", title="Memory of each stage of the first", spec=spec,
+        words="A bar for the memory of a GPU of each pipeline stage, cut into its terms, beside the memory limit.",
+    ),)  # fmt: skip
+
+
 def terms_of(rows: Sequence[Row]) -> dict[str, str]:
     """Colours of the terms of memory that are there."""
     used = {row["term"] for row in rows}
@@ -193,5 +222,5 @@ def beside(
         {"mark": "bar", "encoding": y | x | {"color": paint, "tooltip": hover}},
         {"mark": {"type": "text", "align": "left", "dx": 4}, "encoding": y | x | {"text": {"field": "text"}}},
     ]
-    return parts.spec_of(values, {"step": 16}, ("entry", "plan"), transform=[unit.shown("value", "shown")],
+    return parts.spec_of(values, parts.Step(20), ("entry", "plan"), transform=[unit.shown("value", "shown")],
                          layer=layers)  # fmt: skip

@@ -28,7 +28,7 @@ def figures_by_block(lesson: Lesson) -> dict[int, Figure]:
     for place, block in enumerate(lesson.blocks):
         heading = block.title or heading
         for spec, words in _drawn(block):
-            found[place] = Figure(name=f"block_{place}", title=heading, words=words, spec=spec)
+            found[place] = Figure(name=f"block_{place}", title=heading, words=words, spec=spec, block=place)
     return found
 
 
@@ -54,9 +54,9 @@ def _plot(block: Plot) -> Spec:
                       scale={"nice": not block.log_y})  # fmt: skip
     names = [each.name for each in block.series]
     colour = parts.coloured("series", names, legend=len(names) > 1)
+    dashes = colour | {"sort": names, "scale": {"domain": names, "range": _dashes(len(names))}}
     line = {"transform": [{"filter": "datum.line"}], "mark": {"type": "line"},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": {"field": "series", "type": "nominal",
-            "sort": names, "legend": None, "scale": {"domain": names, "range": _dashes(len(names))}}}}  # fmt: skip
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dashes}}  # fmt: skip
     hover = (("series", "series"), ("x_text", block.x_name), ("y_text", block.y_name))
     return parts.spec_of(rows, parts.HEIGHT, layer=[line, parts.points(x, y, colour, hover, size=45)])
 
@@ -100,7 +100,7 @@ def _shades(block: Shades) -> Spec:
     }
     hover = parts.tips(("row", "row"), ("column", "column"), ("text", "value"))
     return parts.spec_of(
-        rows, {"step": 26}, mark={"type": "rect", "color": colours.BLUE},
+        rows, parts.Step(26), mark={"type": "rect", "color": colours.BLUE},
         encoding={"x": x, "y": y, "fillOpacity": strength, "tooltip": hover},
     )  # fmt: skip
 

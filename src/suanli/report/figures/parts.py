@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from suanli.report.figures.colours import SERIES
@@ -30,13 +31,25 @@ SECONDS = (
     f"datum.value >= {HOUR} ? format(datum.value / {HOUR}, '~g') + ' h' : "
     f"datum.value >= {MINUTE} ? format(datum.value / {MINUTE}, '~g') + ' min' : format(datum.value, '~g') + ' s'"
 )  # labels of an axis of times
-_LEGEND_PIXELS, _PIXELS_A_LETTER, _SYMBOL_PIXELS = 340, 7, 34  # a legend fits a phone
+NARROW = "containerSize()[0] < 480"  # false where nothing holds the figure: in files
+LABELS = {"expr": f"{NARROW} ? 126 : 220"}  # pixels of names beside a plot
+LEGEND = {"expr": f"{NARROW} ? 190 : 260"}
+_LEGEND_PIXELS = (560, 210)  # on a wide screen, on a phone
+_PIXELS_A_LETTER, _SYMBOL_PIXELS = 7, 34
 
 Tip = tuple[str, str]  # field, title
 
 
-def spec_of(rows: Sequence[Row], height: Any, words: Sequence[str] = (), **body: Any) -> Spec:
+@dataclass(frozen=True)
+class Step:
+    """Pixels of each row of the discrete axis: Vega-Lite's own steps do not go with a width that fits its place."""
+
+    pixels: float
+
+
+def spec_of(rows: Sequence[Row], height: float | Step, words: Sequence[str] = (), **body: Any) -> Spec:
     """A specification over rows. `words` are the fields whose texts are ours and may be translated."""
+    height = height.pixels * _bands(body) if isinstance(height, Step) else height
     return {
         "$schema": SCHEMA,
         "usermeta": {"words": list(words)},
@@ -44,6 +57,14 @@ def spec_of(rows: Sequence[Row], height: Any, words: Sequence[str] = (), **body:
         "height": height,
         **body,
     }
+
+
+def _bands(body: Any) -> int:
+    """Rows of the discrete axis, the bars beside one another counted."""
+    if isinstance(body, dict) and isinstance(order := body.get("y", {}).get("sort"), list):
+        return len(order) * len(body.get("yOffset", {}).get("sort", "1"))
+    nested = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
+    return next((found for each in nested if (found := _bands(each))), 0)
 
 
 def _plain(value: Any) -> Any:
@@ -82,7 +103,7 @@ def tips(*pairs: Tip) -> list[Spec]:
 
 def band(field: str, order: Sequence[str], title: str | None = None, **axis: Any) -> Spec:
     """A discrete axis in the given order."""
-    found = {"labelLimit": 220, "ticks": False, "domain": False} | axis
+    found = {"labelLimit": LABELS, "ticks": False, "domain": False} | axis
     return {"field": field, "type": "nominal", "sort": list(order), "title": title, "axis": found}
 
 
@@ -116,14 +137,15 @@ def coloured(
         colours = {name: SERIES[place % len(SERIES)] for place, name in enumerate(colours)}
     names = list(colours)
     scale = {"domain": names, "range": list(colours.values())}
-    key = {"columns": columns_of(names), "labelLimit": 240} if legend else None
+    key = {"columns": columns_of(names), "labelLimit": LEGEND} if legend else None
     return {"field": field, "type": "nominal", "title": title, "scale": scale, "legend": key}
 
 
-def columns_of(names: Sequence[str]) -> int:
-    """Columns of a legend that fit a narrow screen."""
+def columns_of(names: Sequence[str]) -> Spec:
+    """Columns of a legend that there is room for, on a wide screen and on a phone."""
     widest = max((len(name) for name in names), default=1) * _PIXELS_A_LETTER + _SYMBOL_PIXELS
-    return max(1, min(len(names), _LEGEND_PIXELS // widest))
+    wide, narrow = (max(1, min(len(names), room // widest)) for room in _LEGEND_PIXELS)
+    return {"expr": f"{NARROW} ? {narrow} : {wide}"}
 
 
 def bars(
@@ -144,7 +166,7 @@ def bars(
     paint = {"color": plain_colour(colour) if isinstance(colour, str) else colour}
     edge = {"field": "edge", "type": "quantitative"}
     return spec_of(
-        rows, {"step": BAR_STEP}, words,
+        rows, Step(BAR_STEP), words,
         transform=[unit.shown(value, "shown"), {"calculate": "max(datum.shown, 0)", "as": "edge"}],
         layer=[
             {"mark": {"type": "bar"}, "encoding": paint | {"x": x, "y": y, "tooltip": tips(*hover)}},
@@ -183,7 +205,7 @@ def stack(
         },
     }  # fmt: skip
     layers = [bar] if limit is None else [bar, *_rule(limit, unit)]
-    return spec_of(placed, {"step": BAR_STEP}, words, transform=[unit.shown(value, "shown")], layer=layers)
+    return spec_of(placed, Step(BAR_STEP), words, transform=[unit.shown(value, "shown")], layer=layers)
 
 
 def _rule(limit: Row, unit: Unit) -> list[Spec]:
@@ -221,7 +243,7 @@ def waterfall(
         "mark": {"type": "text", "align": "left", "dx": 4},
         "encoding": {"y": y, "x": measure("right", unit.of(title)), "text": {"field": "text"}},
     }
-    return spec_of(rows, {"step": BAR_STEP}, words, transform=transform, layer=[bar, text])
+    return spec_of(rows, Step(BAR_STEP), words, transform=transform, layer=[bar, text])
 
 
 def points(x: Spec, y: Spec, colour: Spec, hover: Sequence[Tip], **mark: Any) -> Spec:

@@ -91,7 +91,7 @@ def _intervals(plan: TrainPlan) -> tuple[Figure, ...]:
         ("from", "left", False), ("to", "right", False), ("text", "middle", True)))]  # fmt: skip
     transform = [{"calculate": f"100 * datum.{end} / datum.value", "as": as_}
                  for end, as_ in (("low", "left"), ("high", "right"), ("value", "middle"))]  # fmt: skip
-    spec = parts.spec_of(rows, {"step": 48}, ("quantity",), transform=transform, layer=[
+    spec = parts.spec_of(rows, parts.Step(48), ("quantity",), transform=transform, layer=[
         *layers,
         {"mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
          "encoding": {"y": y, "x": {"field": "middle", "type": "quantitative"}, "tooltip": hover,

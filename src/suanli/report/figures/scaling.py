@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suanli.nouns.result import Result
 from suanli.nouns.scaling import METRICS, CurvePoint, Scaling
-from suanli.report.figures import colours, parts
+from suanli.report.figures import colours, parts, scales
 from suanli.report.figures.figure import Figure, Row, Spec
 from suanli.units import format_percent
 
@@ -103,9 +103,9 @@ def _interval(low: str, high: str, x: Spec, y: Spec, rows: list[Row]) -> list[Sp
 def _ratio(found: Scaling) -> Figure:
     rows = _rows(found)
     x = _gpus(rows)
-    y = parts.measure("shown", "of linear [%]", zero=False, scale={"nice": True})
-    shown = [{"calculate": f"100 * datum.{name}", "as": as_}
-             for name, as_ in (("ratio", "shown"), ("low", "low_shown"), ("high", "high_shown"))]  # fmt: skip
+    y = parts.measure("ratio_shown", "of linear [%]", zero=False, scale={"nice": True})
+    known = ("ratio", "low", "high") if found.projection else ("ratio",)
+    shown = [scales.PERCENT.shown(name, f"{name}_shown") for name in known]
     band = _interval("low", "high", x, y, rows)
     for layer in band:
         layer["encoding"] = layer["encoding"] | {"y": y | {"field": "low_shown"}, "y2": {"field": "high_shown"}}

@@ -294,7 +294,7 @@ def _neighbours(found: Inference) -> tuple[Figure, ...]:
         rows.append({"label": label, "ratio": each.ratio, "text": f"{each.ratio:.2f}", "measured": write(each.measured),
                      "ours": write(each.predicted), "quantity": each.quantity,
                      "distance": f"{each.distance:.2f}"})  # fmt: skip
-    y = parts.band("label", labels, labelLimit=280)
+    y = parts.band("label", labels)
     x = parts.measure("ratio", "predicted over measured [×]", zero=False, scale={"nice": True, "padding": 16})
     one = {"data": {"values": [{"ratio": 1}]}, "mark": {"type": "rule", "strokeDash": [5, 3]},
            "encoding": {"x": {"field": "ratio", "type": "quantitative"}}}  # fmt: skip
@@ -302,7 +302,7 @@ def _neighbours(found: Inference) -> tuple[Figure, ...]:
             "encoding": {"y": y, "x": x, "tooltip": parts.tips(
                 ("label", "point"), ("quantity", "quantity"), ("measured", "measured"), ("ours", "ours"),
                 ("text", "ratio"), ("distance", "distance"))}}  # fmt: skip
-    spec = parts.spec_of(rows, {"step": parts.BAR_STEP}, ("quantity",), layer=[one, dots])
+    spec = parts.spec_of(rows, parts.Step(parts.BAR_STEP), ("quantity",), layer=[one, dots])
     return (
         Figure(
             name="neighbours",
