@@ -106,6 +106,7 @@ class Worker:
     context: Any
     process: Any = None
     pipe: Connection | None = None
+    closed: bool = False
 
     def start(self) -> None:
         """Start the process where there is none."""
@@ -115,6 +116,8 @@ class Worker:
         self.process = self.context.Process(target=_serve, args=(inner,), daemon=False, name="suanli-web")
         self.process.start()
         inner.close()
+        if self.closed:  # while it was being started
+            self.kill()
 
     def ask(self, work: Work, seconds: float, tell: Tell | None, left: threading.Event) -> Any:
         """The answer. Raises what the work raised, TooSlowError after `seconds`, BrokenError. `left` is set before
@@ -165,9 +168,10 @@ class Worker:
 
     def close(self) -> None:
         """Let the process end by itself, for it is idle; kill it where it does not."""
+        self.closed = True
         if self.pipe is not None:
             self.pipe.close()
-        if self.process is not None:
+        if self.process is not None and self.process.pid is not None:
             self.process.join(GRACE_S)
             if self.process.is_alive():
                 self.kill()
