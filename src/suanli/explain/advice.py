@@ -21,7 +21,7 @@ from suanli.explain.lanes import Lane
 from suanli.explain.share import cured_s
 from suanli.explain.short_names import short
 from suanli.explain.waves import lost_s
-from suanli.nouns.attribution import Attribution
+from suanli.nouns.attribution import Attribution, WorkClass
 from suanli.nouns.explained import Advice, Explained, KernelRow
 from suanli.nouns.trace import HostKind, Trace
 from suanli.units import GIGA, MICRO
