@@ -81,6 +81,11 @@ def test_copies_from_pageable_memory_stand_apart(make: Make) -> None:
     assert found["fewer copies, or on a stream of their own"].seconds == pytest.approx(30e-9)
 
 
+def test_kernels_that_copy_are_counted_as_copies(make: Make) -> None:
+    work = [row(0, 100, "__amd_rocclr_copyBuffer"), row(100, 130, "Memset (Device)", kind="set")]
+    assert levers(make(work))["fewer copies, or on a stream of their own"].evidence == "2 copies and sets"
+
+
 def test_products_in_wide_dtypes(make: Make, attribute: Attribute) -> None:
     # 20 µs of fp32 at half its peak: 10 µs × 67 TFLOP/s; in bf16 at the peak that would take 0.68 µs
     flops = 10e-6 * H100_FP32

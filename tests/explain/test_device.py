@@ -33,6 +33,16 @@ def test_what_the_user_names_stands_above_the_file() -> None:
     ("seen", "reason"),
     [
         (TraceDevice(id=0), "the file does not name the device; name it with --gpu"),
+        (
+            TraceDevice(id=0, sm_count=304, memory_bytes=206141652992),
+            "the file does not name the device (304 multiprocessors, 192.0 GiB: like mi300x); name it with --gpu",
+        ),
+        (
+            TraceDevice(id=0, name="Mystery 9", sm_count=132, memory_bytes=85 * 10**9),
+            "unknown device 'Mystery 9' in the trace (132 multiprocessors, 79.16 GiB: like h100-sxm, h800-sxm); "
+            "name it with --gpu",
+        ),
+        (TraceDevice(id=0, sm_count=7, memory_bytes=10**9), "the file does not name the device; name it with --gpu"),
         (TraceDevice(id=0, name="ARTEMIS"), "unknown device 'ARTEMIS' in the trace; name it with --gpu"),
     ],
 )

@@ -21,9 +21,9 @@ from suanli.explain.lanes import Lane
 from suanli.explain.share import cured_s
 from suanli.explain.short_names import short
 from suanli.explain.waves import lost_s
-from suanli.nouns.attribution import Attribution
+from suanli.nouns.attribution import Attribution, WorkClass
 from suanli.nouns.explained import Advice, Explained, KernelRow
-from suanli.nouns.trace import HostKind, Trace, WorkKind
+from suanli.nouns.trace import HostKind, Trace
 from suanli.units import GIGA, MICRO
 
 LEAST_FRACTION = 0.005  # of the account's time: what returns less is not said
@@ -139,7 +139,7 @@ def _copies(found: Explained, clues: Clues) -> Iterator[Advice]:
     evidence = f"{int(chosen.sum())} copies from or to pageable memory"
     yield from _lever(found, "copy from pinned memory, with non_blocking=True", slow, evidence)
     rest = _entry(found, a.COPIES) - slow
-    count = int(((work.kind != WorkKind.KERNEL) & ~chosen).sum())
+    count = int(((clues.work_class == WorkClass.COPY) & ~chosen).sum())  # some copy by a kernel
     yield from _lever(found, "fewer copies, or on a stream of their own", rest, f"{count} copies and sets")
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from suanli.catalog.devices import find_device
+from suanli.catalog.devices import find_device, list_devices
 from suanli.errors import InputError
 from suanli.nouns.hardware import Device
 from suanli.nouns.trace import TraceDevice
+from suanli.units import format_bytes
 
+_NEAR, _MOST = 0.1, 4  # drivers keep some memory; data sheets mean GB or GiB
 _TPU_PEAK = "bf16"  # what the peak that XLA states for a TPU is for
 
 
@@ -30,12 +32,12 @@ def facts_of(seen: TraceDevice, gpu: Device | None = None) -> DeviceFacts:
     """
     if gpu is not None:
         return _from_catalogue(gpu)
-    problem = "the file does not name the device; name it with --gpu"
+    problem = f"the file does not name the device{_like(seen)}; name it with --gpu"
     if seen.name:
         try:
             found = _from_catalogue(find_device(seen.name, seen.memory_bytes, where="the trace"))
         except InputError as error:
-            problem = f"{error.faults[0].message} in the trace; name it with --gpu"
+            problem = f"{error.faults[0].message} in the trace{_like(seen)}; name it with --gpu"
         else:
             if found.peaks_flop_per_s:
                 return found
@@ -45,6 +47,20 @@ def facts_of(seen: TraceDevice, gpu: Device | None = None) -> DeviceFacts:
             peaks_flop_per_s={_TPU_PEAK: seen.peak_flop_per_s}, memory_bytes_per_s=seen.memory_bytes_per_s
         )
     return DeviceFacts(reason=problem, memory_bytes_per_s=seen.memory_bytes_per_s)
+
+
+def _like(seen: TraceDevice) -> str:
+    """Devices of the catalogue with as many multiprocessors and as much memory, in brackets; empty for none."""
+    if seen.sm_count is None or seen.memory_bytes is None:
+        return ""
+    low, high = (part * seen.memory_bytes for part in (1 - _NEAR, 1 + _NEAR))
+    alike = [
+        each.short_id for each in list_devices()
+        if each.sm_count == seen.sm_count and low <= (each.memory_bytes_per_torch_device or 0) <= high
+    ]  # fmt: skip
+    if not alike:
+        return ""
+    return f" ({seen.sm_count} multiprocessors, {format_bytes(seen.memory_bytes)}: like {', '.join(alike[:_MOST])})"
 
 
 def _from_catalogue(device: Device) -> DeviceFacts:

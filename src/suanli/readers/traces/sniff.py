@@ -97,11 +97,11 @@ def _not_read(path: str, head: bytes) -> NoReturn:
         refuse(path, "packed", f"the content is packed with {packed}", expected=READABLE, hint=hint)
     if head.startswith(_UTF16):
         refuse(path, "utf16", "the text is UTF-16", expected="UTF-8", hint="Save it as UTF-8, or copy it as binary.")
-    for end, (message, hint) in _NAMED.items():
+    for end, (message, cure) in _NAMED.items():
         if head and name.lower().endswith(end):
-            refuse(path, "unknown_format", message, expected=READABLE, hint=hint)
-    what = next((kind for magic, kind in _OTHER.items() if head.lower().startswith(magic.lower())), None)
-    what = what or ("nothing but zeros" if head and not head.strip(b"\0") else "no format that is known")
+            refuse(path, "unknown_format", message, expected=READABLE, hint=cure)
+    known = (kind for magic, kind in _OTHER.items() if head.lower().startswith(magic.lower()))
+    what = next(known, "nothing but zeros" if not head.strip(b"\0") else "no format that is known")
     refuse(path, "unknown_format", "the file is no trace", got=what if head else "an empty file", expected=READABLE)
 
 
