@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suanli
+from suanli.catalog.serving_presets import serving_preset_names
 from suanli.errors import InputError, SuanliError
 from suanli.nouns.result import Result
 from suanli.plan.serving import DoesNotFitError
@@ -507,3 +508,14 @@ def test_ranks_that_were_not_asked_for_cut_the_model(model: str, gpus: int, tp: 
     """Heads of Qwen2.5-7B: 28, of SmolLM-135M: 9 with 3 of keys."""
     found = suanli.infer(model, gpu="b200", gpus=gpus)
     assert (found.layout.tp, found.replicas, found.inputs["assumed"]["tp"]) == (tp, gpus // tp, tp)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 400), st.sampled_from([1, 2, 8]), st.sampled_from(serving_preset_names()), st.integers(1, 20_000))
+def test_the_ideal_is_never_slower_than_what_is_expected(users: int, tp: int, preset: str, isl: int) -> None:
+    found = suanli.infer("llama-3.1-8b", gpu="h100-sxm", gpus=tp, tp=tp, concurrency=users, preset=preset, isl=isl)
+    assert found.ideal.tpot_s <= found.tpot_s * (1 + 1e-9)
+    assert found.ideal.tokens_per_second >= found.tokens_per_second * (1 - 1e-9)
+    # money of an hour over tokens of an hour is money of a token
+    million = found.cost.usd_per_hour * found.gpus / found.cost.gpus / (found.tokens_per_second * 3600 / 1e6)
+    assert found.usd_per_million_tokens == pytest.approx(million)

@@ -194,7 +194,7 @@ FAULTS: list[tuple[str, dict[str, Any], str]] = [
      "number from 1 to 4,096."),
     ("llama-3-8b", {"layout": ServingLayout(tp=8, cp=2)}, "more ranks share positions than hold the same heads "
      "in --cp; "
-     "got 2, where 8 heads over 8 are held 1 times; expected at most 1."),
+     "got 2, where 8 heads over 8 are held once; expected at most 1."),
     ("llama-3-8b", {"layout": ServingLayout(ep=2)}, "the model has no experts to spread in --ep; got 2; expected 1."),
     ("mixtral-8x7b", {"layout": ServingLayout(tp=2, ep=8)}, "experts are spread over the ranks of tp and dp attention "
      "in --ep; got 8 of 2; expected one of 1, 2."),
