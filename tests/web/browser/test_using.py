@@ -87,6 +87,23 @@ def test_a_wrong_name_is_told_at_its_field_and_mended_by_a_click(person: Any) ->
     assert window.locator("#shown .problem").count() == 0
 
 
+def test_every_number_says_where_it_comes_from(person: Any) -> None:
+    person.opens("/mfu")
+    window = person.window
+    numbers = window.locator("#shown button.why")
+    assert numbers.count() > 20
+    numbers.first.click()
+    dialog = window.locator("dialog.note[open]")
+    dialog.wait_for()
+    assert "41.62 %" in dialog.inner_text() or "model FLOPs" in dialog.inner_text()
+    assert dialog.locator(".formula").count() == 1
+    assert window.evaluate("document.activeElement.className") == "close"
+    person.pictures("mfu-why")
+    window.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")
+    assert person.query == {}
+
+
 def test_one_of_several_ways_to_say_it(person: Any) -> None:
     """Only the alternative that is shown is asked about."""
     person.opens("/train")

@@ -186,7 +186,11 @@
     status.textContent = peek.firstElementChild.textContent = shown.querySelector(".answered")?.dataset.headline ?? "";
     for (const each of shown.querySelectorAll("pre.drawn")) each.tabIndex = 0; // scrolls sideways: by keyboard too
     if (form.dataset.pick) pickable();
-    drawn().then(() => shown.style.removeProperty("min-height"));
+    drawn().then(() => {
+      shown.style.removeProperty("min-height");
+      if (compared) shown.querySelector('[data-block^="Why:"]')?.scrollIntoView({ block: "start" });
+      compared = false;
+    });
   }
 
   // --- on a phone the answer is below the form: its first line stays in sight until it is reached ---
@@ -293,8 +297,6 @@
     const table = shown.querySelector(".block.table table");
     const pair = form.querySelector(`[data-field="${form.dataset.pick}"]`);
     if (!table || !pair) return;
-    if (compared) shown.querySelector('[data-block^="Why:"]')?.scrollIntoView({ block: "start" });
-    compared = false;
     const marks = () => inputs(pair).map((each) => each.value.trim());
     [...table.tBodies[0].rows].forEach((row) => {
       const place = row.cells[0].textContent.trim();
