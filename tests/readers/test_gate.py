@@ -47,7 +47,7 @@ NAMED: list[tuple[str, Any]] = [
     ("a gguf", lambda at: suanli.count(f"{at}/m.gguf")),
     ("a graph", lambda at: suanli.count(f"{at}/m.onnx")),
     ("traced", lambda at: suanli.count(f"{at}/config.json", trace=True)),
-    ("a draft", lambda at: suanli.infer("gpt2", gpu="h100-sxm", draft_tokens=2, acceptance=1, draft_model=f"{at}/m.json")),
+    ("a draft", lambda at: suanli.infer("gpt2", gpu="h100-sxm", draft_tokens=2, acceptance=1, draft_model=f"{at}/m")),
     ("points", lambda at: suanli.infer("gpt2", gpu="h100-sxm", calibrate=f"{at}/runs.csv")),
     ("a stack", lambda at: suanli.layout("gpt2", gpu="h100-sxm", gpus=8, global_batch=8, stack=f"{at}/stack.toml")),
     ("goodput", lambda at: suanli.train("gpt2", tokens="1B", gpu="h100-sxm", gpus=8, goodput=f"{at}/goodput.json")),
