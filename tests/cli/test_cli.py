@@ -100,7 +100,7 @@ EXITS = [
     ("learn moe --rate 2", 2, "error: an option of the lesson backprop in --rate"),
     ("verify --only everything", 2, "error: unknown section 'everything' in --only"),
     ("count gpt2 -o out.pdf", 2, "error: the suffix names no format in --output"),
-    ("count gpt2 -o out.html", 2, "error: this version writes no such file in --output"),
+    ("rerun examples.json", 2, "error: the report cannot be read in examples.json"),
     ("count", 2, "Missing argument"),
     ("nothing", 2, "No such command"),
 ]
@@ -182,6 +182,7 @@ SURFACE = {
     "compare": "seq batch input device tools time-limit memory-limit",
     "layout": "gpu gpus global-batch seq pin dtype stack fabric top memory-limit why emit",
     "calibrate": "stack gpu fabric name shipped rows",
+    "rerun": "trust",
     "scale": "points metric project series global-batch model gpu pin seq dtype stack fabric",
     "infer": "gpu gpus isl osl concurrency rate batch ttft tpot tp pp ep dp-attention cp dtype kv-dtype "
     "preset calibrate draft-tokens acceptance draft-model chunk disaggregate link stages price sell "
@@ -203,7 +204,10 @@ SURFACE = {
     "verify": "only all types data",
     "learn": "lang inputs targets weights hidden-bias output-bias rate steps prompt new-tokens seed",
 }
-NO_ANSWER = {"web": "port host token allow-host max-upload workers time-limit open"}  # commands that print no result
+NO_ANSWER = {
+    "diff": "json output",
+    "web": "port host token allow-host max-upload workers time-limit open",
+}  # commands that print no result
 
 
 def test_the_surface_changes_only_on_purpose() -> None:

@@ -59,7 +59,7 @@ def test_names_from_outside_are_text() -> None:
     assert [each.text for each in parsed.all("li")].count(HOSTILE) == 2
     assert {each.name for each in parsed.elements} <= {
         "div", "p", "section", "h2", "table", "caption", "tbody", "thead", "tr", "th", "td", "button", "ul", "li",
-        "span", "details", "summary", "script",
+        "span", "details", "summary", "script", "figure", "figcaption",
     }  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def sha256(text: str) -> str:
 
 
 def test_what_draws_comes_only_with_pictures() -> None:
-    assert len(html_file(made("layout"))) > LONG > len(html_file(made("count_config")))
+    assert len(html_file(made("layout"))) > LONG > len(html_file(made("model")))
 
 
 def test_the_head_says_what_it_is() -> None:
@@ -148,6 +148,11 @@ def test_a_note_has_formula_numbers_and_source() -> None:
     assert [each.text for each in found.all("dd")] == ["41 <TFLOP/s>", "achieved"]
     assert found.all("p", "source")[0].text == "source: arXiv:2204.02311"
     assert found.all("button", "close")[0].attributes["aria-label"] == "close"
+
+
+def test_a_note_is_titled_in_the_language() -> None:
+    assert Parsed(note_html(replace(NOTE, title="Time: goodput"), "zh")).all("h3")[0].text == "时间：有效训练时间占比"
+    assert Parsed(note_html(replace(NOTE, title="Time: goodput"), "en")).all("h3")[0].text == "Time: goodput"
 
 
 def test_numbers_nothing_is_known_of_are_no_buttons(monkeypatch: pytest.MonkeyPatch) -> None:

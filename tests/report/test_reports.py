@@ -23,6 +23,7 @@ from suanli.nouns.calibrated import (
 )
 from suanli.nouns.plans import Counts, FrontPoint, Lever, PlannedLayout
 from suanli.nouns.profile import StackProfile
+from suanli.nouns.repeated import Changes, Moved, Reworded, Side
 from suanli.nouns.result import Result
 from suanli.nouns.scaling import Figure, PlannedSize, Planner, Series, Size
 from suanli.nouns.step import Entry
@@ -160,6 +161,23 @@ def summaries() -> Result:
     return Result(kind="summarise", inputs={}, result=Summarised(files=files, ignored=("job/log.txt",)))
 
 
+def changed(kind: str) -> Result:
+    """Two reports made up, of two versions."""
+    first = Side(file="plans/june.html", kind="train", version="0.9.0", convention="causal")
+    second = Side(file="" if kind == "rerun" else "july.json", kind="train", version="1.0.0", convention="palm")
+    found = Changes(
+        first=first, second=second, equal=False, compared=57,
+        inputs=(Reworded(key="gpus", old=1024, new=2048), Reworded(key="pue", old=None, new=1.2)) * (kind == "diff"),
+        numbers=(
+            Moved(key="days", old=80.0, new=78.4, change=-1.6, fraction=-0.02),
+            Moved(key="cost_usd", old=12_000_000, new=11_760_000, change=-240_000, fraction=-0.02),
+            Moved(key="energy_kwh", old=0, new=1500, change=1500, fraction=None),
+        ),
+        texts=(Reworded(key="reasons.mfu", old=None, new="predicted"),), gone=("ideal.8n",), added=("spreads[0]",),
+    )  # fmt: skip
+    return Result(kind=kind, inputs={}, result=found, convention="causal", ok=kind == "diff")
+
+
 PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "count_train": lambda: suanli.count(
         "gpt3-175b-megatron", seq=2048, batch=1, phase="train", convention="megatron-full"
@@ -227,6 +245,8 @@ PAGES_SHOWN: dict[str, Callable[[], Any]] = {
     "summarise": summaries,
     "verify_articles": lambda: suanli.verify("articles"),
     "learn": suanli.learn,
+    "rerun": lambda: changed("rerun"),
+    "diff": lambda: changed("diff"),
 }  # fmt: skip
 
 

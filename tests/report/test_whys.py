@@ -49,6 +49,8 @@ RESULTS: dict[str, Any] = {
     "models, many": lambda: suanli.models(filter="gpt2"),
     "calibrate": lambda: suanli.calibrate(EXAMPLES / "runs.csv", stack="nemo"),
     "learn": lambda: suanli.learn("backprop"),
+    "rerun": lambda: suanli.rerun(EXAMPLES / "gpt2.json"),
+    "diff": lambda: suanli.diff(EXAMPLES / "gpt2.json", EXAMPLES / "gpt2-longer.json"),
 }  # fmt: skip
 NUMBER = re.compile(r"[-+~$≤≥<>]?\d")
 
@@ -77,7 +79,7 @@ def numbers(result: Result) -> Iterator[tuple[str, str, str]]:
 def test_every_number_has_its_note(name: str) -> None:
     result = result_of(name)
     asked = list(dict.fromkeys(numbers(result)))
-    assert asked or name == "why"
+    assert asked or name in ("why", "rerun")
     missing = [place for place in asked if reason_of(result, *place) is None]
     assert missing == []
     for place in asked:
@@ -85,7 +87,7 @@ def test_every_number_has_its_note(name: str) -> None:
         assert note is not None
         assert note.doc, place
         assert note.formula, place
-        assert note.source or result.kind in ("why", "learn", "compare", "verify", "gpus", "calibrate"), place
+        assert note.source or result.kind in ("why", "learn", "compare", "verify", "gpus", "calibrate", "diff"), place
 
 
 def test_every_verb_is_in_the_table() -> None:

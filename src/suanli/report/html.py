@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from suanli.nouns.counts import Count
 from suanli.nouns.result import Result
 from suanli.report.chart import Chart
 from suanli.report.document import Block, Document, Facts, Picture, Table
@@ -53,7 +54,8 @@ def _parts(result: Result, document: Document, figures: Iterable[Figure], at: Se
         yield section(shown, at, drawn) if replaced else section(shown, at, after=drawn)
         if place == told and loose:
             yield tag("div", "".join(drawing(each, at) for each in loose), class_="figures")
-    yield module_tree(result, at)
+        if isinstance(result.result, Count) and block.title == f"By {result.result.by}":
+            yield module_tree(result, at)
 
 
 def _placed(

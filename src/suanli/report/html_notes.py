@@ -9,7 +9,7 @@ from suanli.nouns.result import Result
 from suanli.report.html_blocks import words
 from suanli.report.html_tags import esc, tag
 from suanli.report.whys import WhyNote, reason_of
-from suanli.report.words import translate
+from suanli.report.words import said, translate
 
 
 @dataclass
@@ -43,13 +43,19 @@ class Notes:
 def note_html(note: WhyNote, lang: str) -> str:
     """A note: what the number is, its formula with the numbers put in, its source; what stands in a dialog."""
     close = tag("button", "×", type="button", class_="close", aria_label=translate("close", lang))
-    parts = [tag("h3", words(note.title, lang)), tag("p", words(note.doc, lang), class_="doc")]
+    parts = [tag("h3", _title(note.title, lang)), tag("p", words(note.doc, lang), class_="doc")]
     if note.formula:
         parts.append(tag("p", esc(note.formula), class_="formula"))
     parts += [_pairs("numbers put in", note.values, lang), _pairs("legend", note.legend, lang)]
     if note.source:
         parts.append(tag("p", f"{words('source', lang)}: {words(note.source, lang)}", class_="source"))
     return "".join(parts) + close
+
+
+def _title(text: str, lang: str) -> str:
+    """`Time: MFU`: block, label and column, each in the language."""
+    whole, known = said(text, lang)
+    return esc(whole) if known else esc("：".join(translate(part, lang) for part in text.split(": ")))
 
 
 def _pairs(title: str, pairs: Iterable[tuple[str, str]], lang: str) -> str:

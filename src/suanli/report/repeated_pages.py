@@ -17,6 +17,7 @@ from suanli.units import (
 )
 
 MOST = 200  # rows of a table; the JSON has all
+_ONLY = {"then": "Only then", "now": "Only now", "A": "Only in A", "B": "Only in B"}
 LONGEST = 60  # characters of a value
 # Endings of keys, and how numbers of these are printed; the first that fits.
 _PRINTED = (
@@ -69,8 +70,8 @@ def _blocks(found: Changes, first: str, second: str) -> tuple[Block, ...]:
         _reworded("Inputs that differ", found.inputs, first, second),
         _numbers(found.numbers, first, second),
         _reworded("Other values that differ", found.texts, first, second),
-        Lines(f"Only in {first}", _some(found.gone)),
-        Lines(f"Only in {second}", _some(found.added)),
+        Lines(_ONLY[first], _some(found.gone)),
+        Lines(_ONLY[second], _some(found.added)),
     )
 
 
