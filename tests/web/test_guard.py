@@ -90,7 +90,6 @@ def test_every_answer_has_the_headers() -> None:
         closed.get("/", headers={"accept": "text/html"}),
         closed.get(f"/?token={TOKEN}"),
     ]
-    # fmt: skip
     assert [each.status_code for each in answers] == [200, 421, 403, 401, 401, 303]
     for each in answers:
         assert {name: each.headers[name] for name in HEADERS} == HEADERS

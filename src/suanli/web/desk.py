@@ -17,6 +17,7 @@ from typing import Any
 from starlette.requests import Request
 
 from suanli.web.call import Tell
+from suanli.web.errors import refusal
 from suanli.web.given import find_verb
 from suanli.web.kept import Held, Kept, resolve
 from suanli.web.settings import Settings
@@ -152,6 +153,8 @@ async def while_there(request: Request, work: Awaitable[Any]) -> Any:
                 left = loop.time()
             if left is not None and loop.time() - left > PATIENCE_S:
                 task.cancel()
+        if task.cancelled() and left is not None:
+            raise refusal(499, "left", "nobody waits for the answer any more")  # which nobody reads
         return task.result()
     finally:
         if not task.done():

@@ -10,6 +10,8 @@ from starlette.responses import Response
 from suanli.errors import Fault, InputError, SuanliError
 from suanli.web.workers import BrokenError, BusyError, TooSlowError
 
+UNREAD = (401, 403, 413, 415, 421)  # answers that may come before the request is read
+
 
 class HttpError(InputError):
     """A request that is wrong as a request: its status is `status`."""
@@ -44,4 +46,7 @@ def json_response(value: object, status: int = 200, headers: Mapping[str, str] |
 def error_response(problem: SuanliError) -> Response:
     """`{"ok": false, "error": …, "errors": […]}`; a browser that must wait is told how long."""
     status = status_of(problem)
-    return json_response(problem.to_dict(), status, {"retry-after": "5"} if status == 503 else None)
+    headers = {"retry-after": "5"} if status == 503 else {}
+    if status in UNREAD:
+        headers["connection"] = "close"  # else the rest of the body would be read, gigabytes of it
+    return json_response(problem.to_dict(), status, headers)

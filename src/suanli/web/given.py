@@ -21,6 +21,7 @@ from suanli.web.verbs import Option, Verb, verbs
 
 MODEL_IS = "a preset, a config pasted or uploaded, a .safetensors or .gguf header uploaded, or a layer expression"
 _FILE_ENDS = (".json", ".toml", ".csv", ".onnx", ".safetensors", ".gguf", ".parquet", ".sqlite", ".pb", ".gz", ".py")
+MOST_GIVEN = 100  # each unknown one is a fault of its own
 _YES, _NO = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 
 
@@ -35,6 +36,10 @@ def find_verb(name: str) -> Verb:
 def read_given(verb: Verb, given: Mapping[str, Any], files: Mapping[str, Sequence[Path]]) -> dict[str, Any]:
     """Keywords of the verb: values as sent, uploads as paths. Raises InputError listing every fault."""
     faults, found = FaultList(InputError), {}
+    if len(given) > MOST_GIVEN:
+        faults.add(code="too_many_options", message=f"{verb.name} has no so many options", where="the request",
+                   got=f"{len(given):,}", expected=f"at most {len(verb.options)}")  # fmt: skip
+        faults.raise_if_any()
     options = verb.by_name
     for name, value in given.items():
         option = options.get(name)

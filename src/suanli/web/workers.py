@@ -10,6 +10,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -105,6 +106,7 @@ class Worker:
     context: Any
     process: Any = None
     pipe: Connection | None = None
+    closed: bool = False
 
     def start(self) -> None:
         """Start the process where there is none."""
@@ -114,11 +116,15 @@ class Worker:
         self.process = self.context.Process(target=_serve, args=(inner,), daemon=False, name="suanli-web")
         self.process.start()
         inner.close()
+        if self.closed:  # while it was being started
+            self.kill()
 
-    def ask(self, work: Work, seconds: float, tell: Tell | None) -> Any:
-        """The answer. Raises what the work raised, TooSlowError after `seconds`, BrokenError."""
+    def ask(self, work: Work, seconds: float, tell: Tell | None, left: threading.Event) -> Any:
+        """The answer. Raises what the work raised, TooSlowError after `seconds`, BrokenError. `left` is set before
+        `kill` is called: a process that is being started just then is seen by this thread alone.
+        """
         try:
-            kind, value = self._answer(work, time.monotonic() + seconds, tell)
+            kind, value = self._answer(work, time.monotonic() + seconds, tell, left)
         except (EOFError, OSError):  # the pipe broke: the process is gone
             self.kill()
             raise BrokenError(_ENDED) from None
@@ -132,12 +138,16 @@ class Worker:
                                      hint="Ask for less, or post it as a job: /api/jobs/VERB."))  # fmt: skip
         return value
 
-    def _answer(self, work: Work, end: float, tell: Tell | None) -> tuple[str, Any]:
+    def _answer(self, work: Work, end: float, tell: Tell | None, left: threading.Event) -> tuple[str, Any]:
         """Kind and value of what the process sends at last."""
         self.start()
         assert self.pipe is not None
+        if left.is_set():
+            raise EOFError
         self.pipe.send((work.do, work.args))
-        while wait([self.pipe], max(0.0, end - time.monotonic())):
+        while ready := wait([self.pipe, self.process.sentinel], max(0.0, end - time.monotonic())):
+            if self.pipe not in ready:
+                raise EOFError
             kind, value = self.pipe.recv()
             if kind != "tell":
                 return kind, value
@@ -158,9 +168,10 @@ class Worker:
 
     def close(self) -> None:
         """Let the process end by itself, for it is idle; kill it where it does not."""
+        self.closed = True
         if self.pipe is not None:
             self.pipe.close()
-        if self.process is not None:
+        if self.process is not None and self.process.pid is not None:
             self.process.join(GRACE_S)
             if self.process.is_alive():
                 self.kill()
@@ -224,10 +235,12 @@ class Pool:
             if tell is not None:
                 loop.call_soon_threadsafe(tell, done, total, what)
 
-        asked = loop.run_in_executor(self._threads, worker.ask, work, seconds, told)
+        left = threading.Event()
+        asked = loop.run_in_executor(self._threads, worker.ask, work, seconds, told, left)
         try:
             return await asyncio.shield(asked)
         except asyncio.CancelledError:
+            left.set()
             worker.kill()
             with contextlib.suppress(Exception):
                 await asked  # its thread is done with the worker before another uses it
