@@ -140,8 +140,14 @@ PLACES: list[tuple[str, int | None]] = [
 @pytest.mark.parametrize(("title", "place"), PLACES)
 def test_a_figure_stands_with_the_block_it_draws(title: str, place: int | None) -> None:
     blocks: list[Block] = [Table("Where the time went (all)", ("a",), ()), CHART, Facts("Why: a; b", ())]
-    placed, loose = _placed(blocks, [figure(title)])
+    placed, loose = _placed(blocks, [figure(title)], [0, 2, 3])
     assert (list(placed), len(loose)) == (([], 1) if place is None else ([place], 0))
+
+
+def test_a_figure_may_name_its_block() -> None:
+    """By the place in the document, empty blocks counted: those of lessons have no titles of their own."""
+    placed, loose = _placed([CHART, CHART], [replace(figure("Curve"), block=4)], [1, 4])
+    assert (list(placed), loose) == ([1], [])
 
 
 def test_a_picture_takes_the_place_of_the_chart_in_characters() -> None:

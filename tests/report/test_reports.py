@@ -287,7 +287,9 @@ def test_markdown_escapes_and_aligns() -> None:
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
-@pytest.mark.parametrize("name", ["count_train", "mfu", "train", "gpus", "models", "why_flops", "verify_articles"])
+@pytest.mark.parametrize(
+    "name", ["count_train", "mfu", "train", "gpus", "models", "why_flops", "verify_articles", "rerun", "diff"]
+)
 def test_every_writer_writes_every_page(suffix: str, name: str) -> None:
     assert WRITERS[suffix](PAGES_SHOWN[name]())
 

@@ -193,6 +193,14 @@ def test_patterns_keep_their_numbers(file: Any) -> None:
         assert len(hole.findall(english)) == len(set(hole.findall(english))), english
 
 
+def test_no_text_stands_twice_with_two_translations() -> None:
+    found: dict[str, str] = {}
+    for file in FILES:
+        for english, chinese in tomllib.loads(file.read_text(encoding="utf-8")).items():
+            assert english == english.strip() and chinese == chinese.strip(), english
+            assert found.setdefault(english, chinese) == chinese, (english, file.name)
+
+
 def test_terms_are_those_of_the_glossary() -> None:
     """Where the glossary has a term, its first translation stands in ours."""
 
