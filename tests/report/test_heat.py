@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suanli.report.heat import MOST_ROWS, SHADES, WIDEST, heat_rows
+from suanli.report.heat import MOST_ROWS, SHADES, WIDEST, heat_cells, heat_rows
 
 
 def test_by_hand() -> None:
@@ -49,3 +49,12 @@ def test_rows_fit_eighty_columns(values: list[list[float | None]]) -> None:
     )
     assert 1 <= len(rows) <= MOST_ROWS
     assert all(2 + len(row[0]) + 2 + len(row[1]) + 2 + len(row[2]) <= 80 for row in (header, *rows))
+
+
+def test_cells_are_numbers_of_the_same_map() -> None:
+    labels, columns = ["0", "1", "2"], ["a", "b"]
+    values = [[1.0, 2.0], [1.0, None], [2.0, 2.0]]
+    assert heat_cells(labels, columns, values, 10, 10) == [
+        ("0", "a", 0.0), ("0", "b", 0.0), ("1", "a", 0.0), ("1", "b", None), ("2", "a", 1.0), ("2", "b", 0.0),
+    ]  # fmt: skip
+    assert heat_cells(labels, columns, values, 1, 1) == [("0–2", "a–b", 1.0)]

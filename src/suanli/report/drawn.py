@@ -15,6 +15,7 @@ from suanli.report.figures.parts import SCHEMA
 from suanli.report.files import no_picture
 from suanli.report.pages import document_of
 from suanli.report.theme import config_of, worded
+from suanli.report.words import known_language, language, translate
 
 VERSION = "6.4"  # of Vega-Lite, as vl-convert names it
 WIDTH = 720  # pixels of a plot
@@ -23,28 +24,34 @@ SCALE = 2.0  # pixels of the file for one of the drawing
 _BETWEEN = 36  # pixels from one figure to the next
 
 
-def as_svg(result: Result, *, dark: bool = False, lang: str = "en") -> str:
-    """All figures of a result below one another. Raises InputError where its kind has none, MissingExtraError where
-    vl-convert is not installed.
+def as_svg(result: Result, *, dark: bool = False, lang: str | None = None) -> str:
+    """All figures of a result below one another, in the language of `spoken_in` where none is named.
+
+    Raises InputError where the result has none, MissingExtraError where vl-convert is not installed.
     """
     drawing = specification(result, dark=dark, lang=lang)
     found: str = converter().vegalite_to_svg(drawing, vl_version=VERSION)
     return found
 
 
-def as_png(result: Result, *, dark: bool = False, lang: str = "en", scale: float = SCALE) -> bytes:
+def as_png(result: Result, *, dark: bool = False, lang: str | None = None, scale: float = SCALE) -> bytes:
     """The same as a picture of dots. Raises as `as_svg` does."""
     drawing = specification(result, dark=dark, lang=lang)
     found: bytes = converter().vegalite_to_png(drawing, vl_version=VERSION, scale=scale)
     return found
 
 
-def specification(result: Result, *, dark: bool = False, lang: str = "en") -> str:
+def specification(result: Result, *, dark: bool = False, lang: str | None = None) -> str:
     """One Vega-Lite document of all figures, as JSON: text carries whole numbers of any size."""
+    lang = language() if lang is None else known_language(lang)
     figures = figures_of(result)
     if not figures:
         raise no_picture(result.kind)
-    headline = {"text": wrapped(document_of(result).headline, HEADLINE), "anchor": "start", "fontSize": 16}
+    headline = {
+        "text": wrapped(translate(document_of(result).headline, lang), HEADLINE),
+        "anchor": "start",
+        "fontSize": 16,
+    }
     return json.dumps({
         "$schema": SCHEMA,
         "title": headline,

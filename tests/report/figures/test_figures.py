@@ -273,7 +273,7 @@ def test_the_strip_is_the_step_in_the_middle() -> None:
     assert (trace.strip.name, trace.strip.start_ns, trace.strip.end_ns) == (step.name, step.start_ns, step.end_ns)
     assert "strip" not in drawn_result("explain").to_dict()["result"]
     rows = rows_of(by_name("explain")["strip"])
-    assert {row["kind"] for row in rows} == {"matmul", "compute", "communication", "copies"}
+    assert {row["kind"] for row in rows} == {"matmul", "compute", "communication", "copy"}
     assert all(0 <= row["start"] < row["stop"] <= step.seconds + 1e-9 for row in rows)
 
 

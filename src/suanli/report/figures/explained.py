@@ -16,9 +16,9 @@ from suanli.report.trace_differences import signed
 from suanli.units import format_bytes_per_s, format_exact, format_flop_per_s, format_percent, format_seconds
 
 OF_KIND = {"matmul": colours.PRODUCTS, "compute": colours.KERNELS, "communication": colours.COMMUNICATION,
-           "copies": colours.COPIES, "copy": colours.COPIES, "peer copy": colours.COPIES}  # fmt: skip
+           "copy": colours.COPIES, "peer copy": colours.COPIES}  # fmt: skip
 _OVERLAPPED, _EXPOSED = "overlapped", "exposed"
-_OTHERS = "other streams"
+_OTHERS, _COPY = "other streams", {"copies": "copy"}
 DIFFERENT = 12  # kernels of a comparison
 
 
@@ -55,7 +55,7 @@ def _strip(strip: Strip | None) -> tuple[Figure, ...]:
     if strip is None or not strip.spans:
         return ()
     rows: list[Row] = [
-        {"stream": _OTHERS if each.stream is None else f"stream {each.stream}", "kind": each.kind,
+        {"stream": _OTHERS if each.stream is None else f"stream {each.stream}", "kind": _COPY.get(each.kind, each.kind),
          "start": each.start_s, "stop": each.end_s, "name": parts.name_of(short(each.name)),
          "work": format_exact(each.work), "time": format_seconds(each.end_s - each.start_s),
          "busy": format_seconds(each.busy_s), "at": format_seconds(each.start_s)}

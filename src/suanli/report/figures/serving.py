@@ -157,6 +157,7 @@ def _entries(name: str, title: str, entries: Sequence[Entry]) -> tuple[Figure, .
 def _account(
     name: str, title: str, pieces: Sequence[tuple[str, float]], total: str, words: str, paint: dict[str, str]
 ) -> Figure:
+    pieces = [(part, value) for part, value in pieces if value]
     whole = sum(value for _, value in pieces)
     rows: list[Row] = [*parts.running(pieces), {"part": total, "value": whole, "begin": 0.0, "end": whole}]
     for row in rows:
