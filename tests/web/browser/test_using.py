@@ -130,7 +130,8 @@ def test_a_config_is_pasted(person: Any) -> None:
     window.wait_for_url("**/count?model=cfg-*")
     person.waits()
     assert person.query["model"].startswith("cfg-")
-    assert window.locator("#shown [data-block=Parameters]").inner_text().count("2,4") >= 0
+    # two matrices of 1000·256, three layers of 4·256² + 3·256·512 + 2·256, and the last norm's 256
+    assert "2,479,872" in window.locator("#shown section[data-block=Parameters]").inner_text()
     person.sees("self_attn")
 
 
