@@ -29,7 +29,7 @@ P95_S, SLIDER_S, START_TIMES, GROWTH = 1.0, 0.2, 3.0, 1.25
 MODELS = ("gpt2", "llama-3.1-8b", "llama-3.1-70b", "mixtral-8x7b", "deepseek-v3", "qwen2.5-7b")
 GPUS = ("h100-sxm", "a100-80gb-sxm", "h200", "b200")
 PLAN = {"model": "llama-3.1-8b", "gpu": "h100-sxm", "gpus": 256, "seq": 8192,
-        "pin": "tp=1..8,pp=1..4,cp=1,recompute=none"}  # fmt: skip
+        "pin": "tp=1..8,pp=1..4,vpp=1,cp=1,recompute=none,zero=1,schedule=1f1b", "top": 1}  # fmt: skip
 
 
 def question(draw: random.Random) -> tuple[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from suanli.errors import Fault, InputError, MissingExtraError
+from suanli.units import KIBI
 from suanli.web.settings import Settings
 
 if TYPE_CHECKING:
@@ -115,6 +116,6 @@ def _server(settings: Settings) -> uvicorn.Server:
     config = uvicorn.Config(
         create_app(settings), log_level="warning", access_log=False, ws="none", proxy_headers=False,
         server_header=False,
-        timeout_keep_alive=30, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=64 * 1024,
+        timeout_keep_alive=30, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=64 * KIBI,
     )  # fmt: skip
     return uvicorn.Server(config)
