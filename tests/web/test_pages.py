@@ -86,7 +86,7 @@ def test_other_files_are_no_assets(client: TestClient) -> None:
 
 
 def test_no_script_or_style_names_another_origin(client: TestClient) -> None:
-    for name in ("page.css", "page.js", "widgets.js", "report.css", "report.js"):
+    for name in ("page.css", "page.js", "shell.js", "widgets.js", "report.css", "report.js"):
         text = client.get(f"/assets/{name}").text
         assert re.findall(r"https?://|//[a-z]+\.[a-z]", text) == []
 

@@ -20,6 +20,7 @@ from suanli.web.words import said
 OWN = {
     "page.css": "text/css",
     "page.js": "text/javascript",
+    "shell.js": "text/javascript",
     "widgets.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }

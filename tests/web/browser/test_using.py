@@ -87,6 +87,23 @@ def test_a_wrong_name_is_told_at_its_field_and_mended_by_a_click(person: Any) ->
     assert window.locator("#shown .problem").count() == 0
 
 
+def test_every_number_says_where_it_comes_from(person: Any) -> None:
+    person.opens("/mfu")
+    window = person.window
+    numbers = window.locator("#shown button.why")
+    assert numbers.count() > 20
+    numbers.first.click()
+    dialog = window.locator("dialog.note[open]")
+    dialog.wait_for()
+    assert "41.62 %" in dialog.inner_text() or "model FLOPs" in dialog.inner_text()
+    assert dialog.locator(".formula").count() == 1
+    assert window.evaluate("document.activeElement.className") == "close"
+    person.pictures("mfu-why")
+    window.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")
+    assert person.query == {}
+
+
 def test_one_of_several_ways_to_say_it(person: Any) -> None:
     """Only the alternative that is shown is asked about."""
     person.opens("/train")
@@ -113,7 +130,8 @@ def test_a_config_is_pasted(person: Any) -> None:
     window.wait_for_url("**/count?model=cfg-*")
     person.waits()
     assert person.query["model"].startswith("cfg-")
-    assert window.locator("#shown [data-block=Parameters]").inner_text().count("2,4") >= 0
+    # two matrices of 1000·256, three layers of 4·256² + 3·256·512 + 2·256, and the last norm's 256
+    assert "2,479,872" in window.locator("#shown section[data-block=Parameters]").inner_text()
     person.sees("self_attn")
 
 

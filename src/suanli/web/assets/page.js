@@ -5,29 +5,6 @@
   const words = document.getElementById("words")?.dataset ?? {};
   const status = document.getElementById("said");
   const pause = 150;
-
-  // --- menu, themes, language: on every page ---
-  const menu = document.querySelector(".menu");
-  menu.addEventListener("click", () => menu.setAttribute("aria-expanded", String(menu.getAttribute("aria-expanded") !== "true")));
-
-  const shade = document.querySelector(".shade");
-  const root = document.documentElement;
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
-  shade.setAttribute("aria-pressed", String(isDark()));
-  shade.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    shade.setAttribute("aria-pressed", String(isDark()));
-    document.cookie = `theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=strict`;
-  });
-
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
-    const first = document.querySelector("#ask input[type=search], #ask [role=combobox], #ask input:not([type=hidden]), .card");
-    if (!first) return;
-    event.preventDefault();
-    first.focus();
-    first.select?.();
-  });
   if (!form) return;
 
   const verb = form.dataset.verb;
@@ -106,7 +83,9 @@
     timer = setTimeout(ask, done ? 0 : pause);
   }
 
-  form.addEventListener("input", (event) => { if (event.target.type !== "file") change(false); });
+  // A name half typed is no question yet: it is asked when chosen or left.
+  const halfTyped = (input) => input.type === "file" || input.getAttribute("role") === "combobox";
+  form.addEventListener("input", (event) => { if (!halfTyped(event.target)) change(false); });
   form.addEventListener("change", () => change(true));
   document.querySelector("select[name=units]").addEventListener("change", () => change(true));
   form.addEventListener("submit", (event) => { event.preventDefault(); change(true); clearTimeout(timer); ask(); });
@@ -186,7 +165,11 @@
     status.textContent = peek.firstElementChild.textContent = shown.querySelector(".answered")?.dataset.headline ?? "";
     for (const each of shown.querySelectorAll("pre.drawn")) each.tabIndex = 0; // scrolls sideways: by keyboard too
     if (form.dataset.pick) pickable();
-    drawn().then(() => shown.style.removeProperty("min-height"));
+    drawn().then(() => {
+      shown.style.removeProperty("min-height");
+      if (compared) shown.querySelector('[data-block^="Why:"]')?.scrollIntoView({ block: "start" });
+      compared = false;
+    });
   }
 
   // --- on a phone the answer is below the form: its first line stays in sight until it is reached ---
@@ -293,8 +276,6 @@
     const table = shown.querySelector(".block.table table");
     const pair = form.querySelector(`[data-field="${form.dataset.pick}"]`);
     if (!table || !pair) return;
-    if (compared) shown.querySelector('[data-block^="Why:"]')?.scrollIntoView({ block: "start" });
-    compared = false;
     const marks = () => inputs(pair).map((each) => each.value.trim());
     [...table.tBodies[0].rows].forEach((row) => {
       const place = row.cells[0].textContent.trim();
