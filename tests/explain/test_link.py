@@ -95,6 +95,22 @@ def test_climbing_step_by_step_is_the_same(tree: list[tuple[int, bool]]) -> None
         assert found == at
 
 
+def test_climbing_far_is_climbing_all_the_same() -> None:
+    """Thirty operators, each inside the one before it: only the outermost is wanted, or none is."""
+    parent = np.arange(-1, 29, dtype=np.int32)
+    wanted = np.arange(30) == 0
+    assert (climb(np.arange(30), parent, wanted) == 0).all()
+    assert (climb(np.arange(30), parent, np.zeros(30, dtype=bool)) == -1).all()
+
+
+def test_parents_of_a_table_are_found_once_and_of_another_anew(make: Make) -> None:
+    op = {"name": "a", "kind": "op", "start_ns": 0, "end_ns": 100}
+    first = make([], [op, {"name": "launch", "start_ns": 5, "end_ns": 6}])
+    second = make([], [op, {"name": "launch", "start_ns": 500, "end_ns": 600}])
+    assert links(first).parent is links(first).parent
+    assert (links(first).parent.tolist(), links(second).parent.tolist()) == ([-1, 0], [-1, -1])
+
+
 def test_values_of_rows_and_of_none() -> None:
     assert first_of(np.array([1, -1, 0]), np.array([7, 8])).tolist() == [8, -1, 7]
     assert first_of(np.array([-1, -1]), np.array([], dtype=np.int64)).tolist() == [-1, -1]

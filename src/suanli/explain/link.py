@@ -49,11 +49,12 @@ def parents(host: Host) -> Array:
     starts_thread = np.concatenate(([True], host.thread[1:] != host.thread[:-1]))
     first = np.maximum.accumulate(np.where(starts_thread, np.arange(rows, dtype=np.int32), np.int32(0)))
     found[found < first] = -1
-    left = np.nonzero(found >= 0)[0]
+    ended = host.end_ns[found] <= host.start_ns  # of -1 the last row's end: not asked for
+    left = np.flatnonzero(ended & (found >= 0))
     while len(left):
-        left = left[host.end_ns[found[left]] <= host.start_ns[left]]
         found[left] = found[found[left]]
         left = left[found[left] >= 0]
+        left = left[host.end_ns[found[left]] <= host.start_ns[left]]
     return found
 
 

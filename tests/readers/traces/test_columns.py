@@ -46,3 +46,12 @@ def test_every_piece_keeps_its_launch(rows: list[tuple[int, int, int]]) -> None:
     pieces, spans = sorted_tables(work, host)
     assert (spans.correlation[pieces.launch] == pieces.correlation).all()
     assert (np.diff(pieces.device) >= 0).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40))
+def test_spans_stand_by_thread_then_start_then_the_longer_first(rows: list[tuple[int, int, int]]) -> None:
+    """Against a sort by three keys; what is equal in all of them stays in the order of the file."""
+    thread, start, length = (np.array(column) for column in zip(*rows, strict=True))
+    host = {"start_ns": start, "end_ns": start + length, "thread": thread, "correlation": np.arange(len(rows))}
+    _, spans = sorted_tables({"start_ns": [], "end_ns": []}, host)
+    assert spans.correlation.tolist() == np.lexsort((-(start + length), start, thread)).tolist()

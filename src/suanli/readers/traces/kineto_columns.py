@@ -16,7 +16,7 @@ from suanli.nouns.trace import WorkKind
 from suanli.readers.traces.columns import HOST_COLUMNS, WORK_COLUMNS
 from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_details import Details, value_of
-from suanli.readers.traces.kineto_events import NONE, KinetoDecoder, Width, says_more
+from suanli.readers.traces.kineto_events import NONE, KinetoDecoder, Width, absent, says_more
 from suanli.readers.traces.numbers import MISSING, nanoseconds, whole_nanoseconds, whole_numbers
 
 Array = npt.NDArray[Any]
@@ -107,7 +107,7 @@ class KinetoColumns:
         columns = {
             "external": _ids([a.external for a in args]),
             "forward_thread": _ids([a.forward for a in args]),
-            "detail": self.details.of_ops(args),
+            "detail": self.details.of_ops(args, launches=self.decoder.full),
         }
         return columns | _if_any("sequence", [a.sequence for a in args]) | self._of_collectives(args)
 
@@ -131,7 +131,8 @@ class KinetoColumns:
     def _copy_kinds(self, rows: Sequence[Any], kinds: Array) -> Array:
         """Places of HtoD and its kin, by what the event says, else by its name; MTIA says a direction."""
         found = np.full(len(rows), -1)
-        directed = [at for at, row in enumerate(rows) if row.args.direction is not NONE]
+        directions = [row.args.direction for row in rows]
+        directed = [] if absent(directions) else [at for at, said in enumerate(directions) if said is not NONE]
         for at in {*np.flatnonzero(kinds == WorkKind.COPY).tolist(), *directed}:
             args, name = rows[at].args, rows[at].name
             key = bytes(args.kind), bytes(args.direction), name

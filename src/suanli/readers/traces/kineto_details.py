@@ -37,10 +37,13 @@ class Details:
         join = _MARK.join
         return self.ops.of([join((_KERNEL, a.registers, a.shared, a.grid, a.block, a.kind)) for a in args])
 
-    def of_ops(self, args: Sequence[Any]) -> Ints:
-        """Places of shapes, types and values of operators, and of what a Triton launch says; -1: nothing."""
+    def of_ops(self, args: Sequence[Any], *, launches: bool) -> Ints:
+        """Places of shapes, types and values of operators, and of what a Triton launch says; -1: nothing.
+
+        `launches` says whether there can be any of Triton among them.
+        """
         join = _MARK.join
-        if absent([a.old_dims for a in args]) and absent([a.backend for a in args]):
+        if absent([a.old_dims for a in args]) and not (launches and not absent([a.backend for a in args])):
             dims, types = [a.dims for a in args], [a.types for a in args]
             if absent(dims) and absent(types):
                 return np.full(len(args), -1, dtype=np.int32)

@@ -30,10 +30,11 @@ def whole_nanoseconds(microseconds: Sequence[int]) -> Array:
     except OverflowError:
         near = [value if -NO_TIME <= value <= NO_TIME else NO_TIME for value in microseconds]
         whole = np.array(near, dtype=np.int64)
-    sound = (whole >= -LARGEST_NS // KILO) & (whole <= LARGEST_NS // KILO)
-    whole *= KILO  # what is no time may wrap around
-    if not sound.all():
-        whole[~sound] = MISSING
+    most = LARGEST_NS // KILO
+    if len(whole) and (whole.max() > most or whole.min() < -most):
+        sound = (whole >= -most) & (whole <= most)
+        return np.where(sound, np.where(sound, whole, 0) * KILO, MISSING)
+    whole *= KILO
     return whole
 
 
