@@ -11,7 +11,7 @@ import pytest
 
 from suanli.catalog import devices
 from suanli.catalog.devices import find_device, list_devices, load, read_rows, source_texts
-from suanli.errors import ConfigError, UnknownNameError
+from suanli.errors import AmbiguousNameError, ConfigError, UnknownNameError
 from suanli.nouns.hardware import DTYPES, STATUSES, Device
 from suanli.units import GIBI, GIGA, MEBI, MEGA, TERA
 
@@ -36,11 +36,31 @@ def test_every_figure_is_positive_and_finite(device: Device) -> None:
     for figure in figures:
         assert figure is None or (0 < figure < math.inf)
     assert set(device.peaks_flop_per_s) <= set(DTYPES)
+    assert device.memory_unit in (None, "GB", "GiB")
+
+
+# What drivers report of several devices alike; memory size or form tells these apart.
+SHARED_NAMES = {
+    "RTX PRO 6000", "RTX PRO 6000 Blackwell", "Orin", "gfx90a", "AMD Instinct MI250X / MI250", "gfx942", "gfx950",
+    "NC_v2",
+}  # fmt: skip
+
+
+@EVERY
+def test_every_name_of_a_row_finds_it_alone(device: Device) -> None:
+    for name in (device.name, *device.device_strings):
+        if name in SHARED_NAMES:
+            with pytest.raises(AmbiguousNameError) as caught:
+                find_device(name)
+            assert device.short_id in caught.value.faults[0].nearest
+        else:
+            assert find_device(name) is device
 
 
 @EVERY
 def test_every_row_has_its_date_and_known_sources(device: Device) -> None:
-    assert device.compiled == "2026-11"
+    assert re.fullmatch(r"20\d\d-(0[1-9]|1[0-2])", device.compiled)
+    assert device.compiled >= "2026-11"
     assert device.sources or device.confidence == "none"
     assert set(device.sources) <= set(source_texts())
 
@@ -231,8 +251,8 @@ def _pairs() -> list[tuple[dict[str, str], dict[str, str]]]:
     with path.open(encoding="utf-8", newline="") as file:
         theirs = list(csv.DictReader(file))
     ours = read_rows("accelerators.csv")
-    assert len(ours) == len(theirs)
-    return list(zip(ours, theirs, strict=True))
+    assert len(ours) >= len(theirs), "rows of our own stand after theirs"
+    return list(zip(ours, theirs, strict=False))
 
 
 @pytest.mark.shared

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from importlib.resources import files
 
 import pytest
 
@@ -12,6 +14,11 @@ from suanli.errors import AmbiguousNameError, UnknownNameError
 from suanli.readers.preset import read_preset, with_image
 
 ALL = list(presets().values())
+TASKS = {
+    "audio-text-to-text", "autoencoder", "causal-lm", "class-to-image", "contrastive", "encoder",
+    "image-classification", "image-text-to-text", "masked-lm", "seq2seq-lm", "speech-seq2seq", "text-to-image",
+    "text-to-video",
+}  # fmt: skip
 FORMATS = {"hf", "diffusers", "decoder", "encoder-decoder", "estimate", "expression"}
 
 
@@ -21,11 +28,21 @@ def test_there_are_many() -> None:
     assert {preset.format for preset in ALL} == FORMATS
 
 
+def test_every_row_of_every_file_is_a_preset() -> None:
+    """No name is given twice, no key is misspelled."""
+    rows: list[dict[str, object]] = []
+    for path in files("suanli.catalog").joinpath("models").iterdir():
+        rows += json.loads(path.read_text(encoding="utf-8"))["models"]
+    assert sorted(str(row["name"]) for row in rows) == sorted(presets())
+    assert {key for row in rows for key in row} <= set(Preset.__dataclass_fields__) - {"family"}
+
+
 @pytest.mark.parametrize("preset", ALL, ids=lambda preset: preset.name)
 def test_each_reads_and_counts_its_params(preset: Preset) -> None:
     arch = read_preset(preset)
     assert re.fullmatch(r"[a-z0-9.-]+", preset.name)
-    assert preset.title and preset.task and preset.config
+    assert preset.title and preset.config
+    assert preset.task in TASKS
     assert preset.source.strip()
     assert (arch.name, arch.title, arch.task) == (preset.name, preset.title, preset.task)
     assert arch.sources == (preset.source,)
