@@ -39,6 +39,7 @@ def test_the_headline_follows_language_and_units() -> None:
     sizes = {units: TABLES.sub("", shown("count", asked, {}, "en", units).html) for units in ("iec", "si")}
     assert "MiB" in sizes["iec"]
     assert "MiB" not in sizes["si"]
+    assert "248,879,616 B" in shown("count", asked, {}, "en", "exact").html
 
 
 LAYOUT = {"model": "gpt2", "gpu": "h100-sxm", "gpus": "8", "global_batch": "64", "seq": "1024", "pin": "tp=1,pp=1,cp=1"}

@@ -51,7 +51,7 @@ def test_language_and_units_stand_beside_the_fields() -> None:
     [
         ("modle=gpt2", "the page has no field 'modle' in the address; nearest: model, symbolic, like."),
         ("lang=fr", "no such lang in the address; got 'fr'; expected one of en, zh."),
-        ("units=imperial", "no such units in the address; got 'imperial'; expected one of iec, si."),
+        ("units=imperial", "no such units in the address; got 'imperial'; expected one of iec, si, exact."),
         (f"seq={'9' * (LONGEST + 1)}", "the value is too long in --seq; got 4,001 characters; expected at most 4,000."),
     ],
 )

@@ -11,7 +11,7 @@ from suanli.errors import FaultList, nearest_names, shown
 from suanli.web.forms import Entry
 
 LANGUAGES = ("en", "zh")
-UNITS = ("iec", "si")
+UNITS = ("iec", "si", "exact")
 ASKED = ("block", "label", "column")  # of which number, beside the state
 LONGEST = 4000  # characters of one value
 
