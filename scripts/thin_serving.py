@@ -24,7 +24,6 @@ from suanli.readers.preset import read_named_preset
 from suanli.readers.serving_points import read_serving_points
 
 _TARGET = Path(__file__).resolve().parents[1] / "src" / "suanli" / "catalog" / serving_points.FILE
-SOURCES = {"ai-dynamo/aiconfigurator": "aiconfigurator", "NVIDIA/TensorRT-LLM": "tensorrt-llm-docs"}
 KINDS = ("served", "offline")
 USERS = (4, 64)  # of each set-up the rows nearest to these
 ENOUGH = 4  # rows of a set-up that two are taken of
@@ -47,7 +46,8 @@ def main() -> None:
 
 def source_of(point: ServingPoint) -> str | None:
     """Key of the source; None where it may not ship."""
-    return next((key for name, key in SOURCES.items() if point.source.startswith(name)), None)
+    named = {key: words.split()[0] for key, words in serving_points.SOURCES.items()}
+    return next((key for key, name in named.items() if point.source.startswith(name)), None)
 
 
 def thinned(points: Sequence[ServingPoint]) -> list[ServingPoint]:

@@ -91,6 +91,10 @@ METERS = {
 }  # fmt: skip
 
 
+def test_every_convention_has_its_figure() -> None:
+    assert set(METERS) == set(CONVENTIONS)
+
+
 @pytest.mark.parametrize(("convention", "gflop"), METERS.items())
 def test_what_each_convention_says_of_one_run(convention: str, gflop: float) -> None:
     flops = ledger("llama-3-8b", convention, seq=8192, phase="train").model_flops

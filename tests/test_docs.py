@@ -126,6 +126,13 @@ def verbs() -> list[str]:
     return list(typer.main.get_command(app).commands)
 
 
+def test_every_verb_is_a_function_of_the_package():
+    """`web` serves the others and has no answer of its own."""
+    import suanli
+
+    assert set(suanli.__all__) - {"__version__"} == set(verbs()) - {"web"}
+
+
 def test_every_verb_has_its_page_and_no_page_is_without_verb():
     assert sorted(path.stem for path in ROOT.glob("docs/verbs/*.md")) == sorted(verbs())
 

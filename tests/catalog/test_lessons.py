@@ -79,7 +79,7 @@ def test_the_search_for_written_results_can_fail(text: str) -> None:
 
 def test_each_lesson_has_a_title_and_nothing_else_in_that_section() -> None:
     assert all(set(lesson_file(topic)["lesson"]) == {"title"} for topic in TOPICS)
-    assert len(set(TOPICS)) == len(TOPICS) == 11
+    assert len(set(TOPICS)) == len(TOPICS) >= 11
 
 
 def test_no_lesson_hides_a_shared_word() -> None:

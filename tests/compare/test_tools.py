@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from suanli.compare.books import BOOKS
 from suanli.compare.explain import explain
 from suanli.compare.like import predict
 from suanli.compare.peers import CPU, MACS, META, PEERS, TOOLS
@@ -77,6 +78,12 @@ def test_every_tool_is_explained_and_emulated(net: str, loaded: Callable[[str], 
             said = predict(tool, record["calls"], device, batch=record["batch"], positional=record["positional"])
             assert (tool, device, said.total) == (tool, device, answer["total"])
     assert "flop_counter_mode" in heard
+
+
+def test_every_tool_has_its_books_and_rules() -> None:
+    """Two keep no books by which they could be explained."""
+    assert set(BOOKS) == set(TOOLS)
+    assert set(TABLES) == set(TOOLS) - {"torchsummary", "torchstat"}
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool in TABLES])

@@ -31,6 +31,8 @@ TABLE: list[tuple[Callable[..., int], tuple[Any, ...], int]] = [
     (counting.last_aligned_pairs, (4, 4), 1 + 2 + 3 + 4),
     (counting.last_aligned_pairs, (2, 5), 4 + 5),
     (counting.last_aligned_pairs, (5, 2), 0 + 0 + 0 + 1 + 2),  # the first three stand before every key
+    (counting.band_pairs, (5, 1), 2 + 3 + 3 + 3 + 2),
+    (counting.band_pairs, (5, 99), 5 * 5),
     (counting.chunked_pairs, (5, 5, 2), 1 + 2 + 1 + 2 + 1),
     (counting.chunked_pairs, (2, 5, 2), 2 + 1),
     (counting.chunked_pairs, (4, 4, 99), 1 + 2 + 3 + 4),
@@ -129,6 +131,12 @@ def test_sweeps_of_lengths_pass_through() -> None:
     seq = np.array([128.0, 2048.0, 8192.0])
     pairs = counting.causal_pairs(seq, seq, 128.0)
     assert pairs.tolist() == [counting.causal_pairs(int(s), int(s), 128) for s in seq]
+
+
+def test_every_formula_of_the_module_has_a_row() -> None:
+    """With its arithmetic beside the number; a half is no int, and has a test of its own."""
+    named = {name for name, each in all_formulas().items() if each.function.__module__ == counting.__name__}
+    assert named == {function.__name__ for function, _, _ in TABLE} | {"half_pairs"}
 
 
 def test_every_formula_here_is_registered_with_legend_and_source() -> None:

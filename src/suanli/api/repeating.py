@@ -6,7 +6,6 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,8 @@ from suanli.readers.gate import check_path
 from suanli.readers.reports import Report, read_report
 from suanli.version import VERSION
 
-VERBS = {
-    "calibrate": "calibration", "compare": "comparing", "count": "counting", "explain": "explaining",
-    "goodput": "reliability", "gpus": "catalogues", "infer": "serving", "layout": "planning", "learn": "learning",
-    "mfu": "measuring", "models": "catalogues", "scale": "scaling", "train": "training", "verify": "verifying",
-    "why": "reasons",
-}  # fmt: skip
+# Verbs whose reports are not repeated: they compare reports, or write files of their own.
+LEFT_ALONE = ("diff", "rerun", "summarise", "explain_folder")
 RENAMED = {"verify": {"all": "every"}}
 NOT_REPEATED = ("assumed", "engine", "workers", "cache")  # where work is done, not what is answered
 FILES = ("trace", "traces", "against", "compare", "file", "events", "data", "calibrate", "rows")
@@ -95,14 +90,23 @@ def _repeated(report: Report, *, trust: bool) -> Result:
     return verb(*traces, **given)
 
 
+def repeated_verbs() -> list[str]:
+    """Verbs whose reports can be repeated: all but those left alone."""
+    from suanli import api  # noqa: PLC0415  it imports this module
+
+    return sorted(set(api.__all__) - set(LEFT_ALONE))
+
+
 def _verb(report: Report) -> Callable[..., Result]:
-    module = VERBS.get(report.kind)
-    if module is None:
+    from suanli import api  # noqa: PLC0415  it imports this module
+
+    known = repeated_verbs()
+    if report.kind not in known:
         raise InputError(
             Fault(code="not_repeated", message="a report of this verb is not repeated", where=str(report.file),
-                  got=shown(report.kind), expected="a report of " + ", ".join(VERBS))
+                  got=shown(report.kind), expected="a report of " + ", ".join(known))
         )  # fmt: skip
-    found: Callable[..., Result] = getattr(import_module(f"suanli.api.{module}"), report.kind)
+    found: Callable[..., Result] = getattr(api, report.kind)
     return found
 
 
