@@ -99,8 +99,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     ),
     "diffusers": diffusers_classes,
     "one run": lambda: one_run(tuple(each.name for each in CONVENTIONS.values() if each.common)),
-    **{f"summary {verb}": partial(summary, verb) for verb in RESULTS},
-    **{f"options {verb}": partial(options, verb) for verb in RESULTS},
+    **{f"summary {verb}": partial(summary, verb) for verb in commands()},
+    **{f"options {verb}": partial(options, verb) for verb in commands()},
     **{f"json {verb}": partial(json_keys, verb) for verb in RESULTS},
 }
 
