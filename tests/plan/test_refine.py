@@ -91,7 +91,8 @@ def test_chunks_hold_the_whole_model(llama):
 
 def passes(job: Job, **policy):
     layout = Layout(tp=8, pp=2, sp=True, **policy)
-    return [each.times for each in chunk_passes(job, PROFILE.numbers, layout, features(job, Grid.of([layout]), 16.0))]
+    found = features(job, Grid.of([layout]), 16.0)
+    return chunk_passes(job, PROFILE.numbers, [layout], found)[0].stages()
 
 
 def test_recompute_is_in_the_backward_pass(llama):

@@ -32,6 +32,7 @@ _DUALPIPE = SCHEDULES.index("dualpipe")
 _NOTHING = 1e-30  # keeps 0/0 out where nothing is exchanged
 _SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
 _BLOCK = ("tp", "cp", "ep", "etp", "micro_batch", "sp")  # what the time of a block depends on
+_OF_SHAPES = ("stages", "paired", "place")  # features that are of shapes, and which shape each layout has
 # What stages and exchanges depend on.
 _SHAPE = (*_BLOCK, "pp", "vpp", "dp", "schedule", "shards", "recompute", "recompute_layers")
 
@@ -92,6 +93,16 @@ class Features:
 
         held = Stages(*(getattr(self.stages, each.name)[..., self.place] for each in fields(Stages)))
         return replace(self, stages=held, paired=self.paired[self.place], place=np.arange(len(self.place)))
+
+    def take(self, rows: Array) -> Features:
+        """Those of some layouts, a layout as often as it is named; every one with a shape of its own."""
+        import numpy as np  # noqa: PLC0415
+
+        at = self.place[rows]
+        held = Stages(*(getattr(self.stages, each.name)[..., at] for each in fields(Stages)))
+        others = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _OF_SHAPES}
+        taken = {name: value[rows] for name, value in others.items()}
+        return Features(stages=held, paired=self.paired[at], place=np.arange(len(at)), **taken)
 
 
 def features(job: Job, grid: Grid, global_batch: Array) -> Features:
@@ -247,7 +258,7 @@ def _micro(features: Features, passes: _Passes, profile: Any, stages: Array) -> 
     found["recompute"] = busy[c.AGAIN]
     found["launch"] = sum(slow - kernels for slow, kernels in zip(launched, busy, strict=True))
     waits = 0 * busy[c.AGAIN]
-    if _shards(features):
+    if shards(features).any():
         waits = sum(_sharded(features, passes, profile, stages)) - sum(launched)
     found["weight gathers"] = waits * features.zero3
     found["gradient scatters"] = waits * (1 - features.zero3)
@@ -257,7 +268,7 @@ def _micro(features: Features, passes: _Passes, profile: Any, stages: Array) -> 
 def _sharded(features: Features, passes: _Passes, profile: Any, stages: Array) -> tuple[Array, Array]:
     """Seconds of the forward pass and of what follows it, with the gathers and scatters beside them."""
     forward, back, again = (each[features.place] for each in passes.launched)
-    if not _shards(features):
+    if not shards(features).any():
         return forward, back + again
     gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
     return sharded_passes((forward, back + again), gather, scatter, features.scattered, profile, features.overlaps)
@@ -276,9 +287,9 @@ def _zero2_waits(features: Features, passes: _Passes, profile: Any) -> Array:
     return (sum(found) - forward - back - again) * features.zero3
 
 
-def _shards(features: Features) -> bool:
-    """Whether any layout exchanges states beside its micro-batches."""
-    return bool(features.scattered.any() or features.zero3.any())
+def shards(features: Features) -> Array:
+    """Which layouts exchange states beside their micro-batches."""
+    return (features.scattered != 0) | (features.zero3 != 0)
 
 
 def factors_of(profile: Any) -> dict[int, Array]:
