@@ -32,7 +32,7 @@ from suanli.plan.predict import estimate
 from suanli.plan.pricing import Books, Prices
 from suanli.plan.refine import Step, best_steps, too_long_to_play
 from suanli.plan.search import Timed, search
-from suanli.plan.step_time import Job
+from suanli.plan.step_time import Job, job_of
 
 ROOMY = 1 << 60  # bytes that every layout fits into
 POOL = 4  # layouts played out for one that is shown: the closed form and the played pipeline may differ in order
@@ -86,8 +86,8 @@ class Question:
     @cached_property
     def job(self) -> Job:
         """What step times are worked out for."""
-        return Job(arch=self.arch, seq=self.workload.seq, dtype=self.workload.dtype, curves=self.curves,
-                   fabric=self.fabric, traits=self.profile.traits)  # fmt: skip
+        seq, dtype = self.workload.seq, self.workload.dtype
+        return job_of(self.arch, seq, dtype, self.curves, self.fabric, self.profile.traits)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -132,16 +132,25 @@ class GridMemory:
             kept_least = 0 * kept_least
         return mean[self.held.of] + kept_least
 
-    def _states(self, grid: Grid, stages: Sequence[tuple[tuple[int, ...], bool, bool]]) -> dict[str, Array]:
-        """Weights with optimizer, gradients, and what a step makes, of one stage of each layout: the blocks of each
-        kind it has, and whether it has what is before and after them.
+    @functools.cached_property
+    def _holders(self) -> Rank:
+        """What every combination of degrees that decide it holds of each kind of block, and of both ends."""
+        rank = Rank(self.model, self._degrees(self.rows.take(self.held.first)))
+        held = rank.held_blocks, rank.held_outside, rank.held_apart  # worked out here, so that `take` finds them
+        assert all(held)
+        return rank
+
+    def _states(self, which: Array, stages: Sequence[tuple[tuple[int, ...], bool, bool]]) -> dict[str, Array]:
+        """Weights with optimizer, gradients, and what a step makes, of one stage of each layout: which combination of
+        degrees it has, the blocks of each kind it has, and whether it has what is before and after them.
         """
         import numpy as np  # noqa: PLC0415
 
-        rank = Rank(self.model, self._degrees(grid))
+        rank = self._holders.take(which)
+        offload = self.rows.offload[self.held.first[which]]
         parts = self.model.parts
         blocks = np.array([counts for counts, _, _ in stages]).T
-        policy = Policy(copied=True, offload=grid.offload)
+        policy = Policy(copied=True, offload=offload)
         total = Held()
         for kind in range(len(parts.blocks)):
             total += _times(held_params(rank, policy, (self._chunk(kind),)), blocks[kind])
@@ -271,7 +280,7 @@ class GridMemory:
         held, which = _distinct([(tuple(stage.blocks), stage.first, stage.last) for stage in chosen])
         kind = np.array(which)[pipe]
         first, place = unique_codes(self.held.of[row] * len(held) + kind, len(self.held.first) * len(held))
-        states = self._states(grid.take(first), [held[each] for each in kind[first].tolist()])
+        states = self._states(self.held.of[row[first]], [held[each] for each in kind[first].tolist()])
         fixed, gradients, stepping = (states[name][place] for name in ("fixed", "gradients", "stepping"))
         times = self.micro_batches[count]
         early = gradients * (times > 1 if self.model.stack.frees_gradients else 1)

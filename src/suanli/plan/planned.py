@@ -129,6 +129,16 @@ class Rank:
         """Parameters after the blocks where the tables they share are on another rank."""
         return held(self.model.parts.after, self.at, untied=True)
 
+    def take(self, places: Any) -> Rank:
+        """Of arrays of degrees some, with the parameters worked out so far."""
+        found = Rank(self.model, self.at.take(places))
+        for name in ("held_blocks", "held_outside", "held_apart"):
+            if name in self.__dict__:
+                known = self.__dict__[name]
+                taken = known.take(places) if isinstance(known, Held) else tuple(each.take(places) for each in known)
+                found.__dict__[name] = taken
+        return found
+
     @cached_property
     def largest_block(self) -> Any:
         """Parameters of the largest block."""

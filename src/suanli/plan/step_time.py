@@ -23,6 +23,7 @@ from suanli.plan.accumulation import scatters
 from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
 from suanli.plan.comm_time import data_times, send_time
 from suanli.plan.compute_time import Local, block_time
+from suanli.plan.known_times import KnownTimes
 from suanli.plan.pieces import EXPERTS, Parts, Piece, parts_of
 from suanli.plan.sharding import Degrees, positions_of, rank_leaf
 from suanli.plan.stage_time import Stages, bubble_share, stages
@@ -32,6 +33,7 @@ _DUALPIPE = SCHEDULES.index("dualpipe")
 _NOTHING = 1e-30  # keeps 0/0 out where nothing is exchanged
 _SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
 _BLOCK = ("tp", "cp", "ep", "etp", "micro_batch", "sp")  # what the time of a block depends on
+_JOBS = 16  # of a model that are kept: a question asks about the run on other links and in 8 bits too
 _OF_SHAPES = ("stages", "paired", "place")  # features that are of shapes, and which shape each layout has
 # What stages and exchanges depend on.
 _SHAPE = (*_BLOCK, "pp", "vpp", "dp", "schedule", "shards", "recompute", "recompute_layers")
@@ -54,9 +56,9 @@ class Job:
         object.__setattr__(self, "parts", parts_of(self.arch))
 
     @cached_property
-    def known(self) -> dict[tuple[float, ...], list[Array]]:
-        """Seconds of blocks by what they depend on, of single layouts asked for before."""
-        return {}
+    def known(self) -> KnownTimes:
+        """Seconds of blocks asked for before."""
+        return KnownTimes()
 
     @property
     def groups(self) -> tuple[tuple[Piece, ...], ...]:
@@ -152,25 +154,33 @@ def width(parts: Parts) -> int:
     return max((piece.layer.dim for piece in parts.before if hasattr(piece.layer, "dim")), default=0)
 
 
+def job_of(arch: Arch, seq: int, dtype: str, curves: Any, fabric: Any, traits: Traits) -> Job:
+    """The job, with all that is known of it from earlier questions about the same model."""
+    kept: tuple[Job, ...] = arch.__dict__.get("_jobs", ())
+    asked = (seq, dtype, curves, fabric, traits)
+    same = [each for each in kept if (each.seq, each.dtype, each.curves, each.fabric, each.traits) == asked]
+    job = same[0] if same else Job(arch=arch, seq=seq, dtype=dtype, curves=curves, fabric=fabric, traits=traits)
+    object.__setattr__(arch, "_jobs", (job, *(each for each in kept if each is not job))[:_JOBS])
+    return job
+
+
 def block_times(job: Job, grid: Grid) -> list[Array]:
-    """Seconds of each kind of block and of both ends, computed once for layouts that share what matters."""
-    if len(grid) == 1:
-        key = tuple(float(getattr(grid, name)[0]) for name in _BLOCK)
-        if key not in job.known:
-            job.known[key] = _block_times(job, grid)
-        return job.known[key]
-    return _block_times(job, grid)
-
-
-def _block_times(job: Job, grid: Grid) -> list[Array]:
+    """Seconds [pass, column, layout] of each kind of block and of both ends, worked out once for layouts that share
+    what matters.
+    """
     import numpy as np  # noqa: PLC0415
 
     keys = np.stack([getattr(grid, name) for name in _BLOCK])
     unique, back = np.unique(keys, axis=1, return_inverse=True)
-    degrees = Degrees(**dict(zip(_BLOCK, unique, strict=True)))
+    found = job.known.times(unique, lambda keys: _block_times(job, keys))
+    return [each[:, :, back.reshape(-1)] for each in found]
+
+
+def _block_times(job: Job, keys: Array) -> list[Array]:
+    degrees = Degrees(**dict(zip(_BLOCK, keys, strict=True)))
     positions = positions_of(job.arch, Workload(phase="train", seq=job.seq))
     local = Local(degrees, positions, job.curves, job.fabric, job.traits, job.dtype)
-    return [block_time(pieces, local)[:, :, back.reshape(-1)] for pieces in job.groups]
+    return [block_time(pieces, local) for pieces in job.groups]
 
 
 def block_params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
