@@ -109,7 +109,7 @@ class GridMemory:
         chunks = tuple(self._chunk(kind) for kind, here in enumerate(present) if here)
         found = np.empty((len(ZERO), len(RECOMPUTE), len(self.at.tp)))
         for stage in ZERO:
-            rank = Rank(self.model, replace(self.at, zero=stage))
+            rank = self.rank.sharded(stage)
             for place, name in enumerate(RECOMPUTE):
                 found[stage, place] = working_bytes(rank, Policy(recompute=name), chunks)
         return found

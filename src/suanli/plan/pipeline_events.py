@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -156,32 +157,36 @@ def _most_held(own: Sequence[Together]) -> int:
 
 def _ends(score: _Score, lengths: Sequence[float], send_s: float) -> list[float]:
     """When each rank ends its last pass: every rank is run as far as what it waits for is done, until all are."""
-    done = [-1.0] * score.made
+    done = [-1.0] * (score.made + 1)
     waiting: dict[int, int] = {}
     now, place = [0.0] * len(score.ranks), [0] * len(score.ranks)
     ready = list(range(len(score.ranks)))
     while ready:
         rank = ready.pop()
         own, at, clock = score.ranks[rank], place[rank], now[rank]
-        while at < len(own):
-            needed, also, made, twin, length = own[at]
+        for needed, also, made, twin, length in itertools.islice(own, at, None):
             start, missing = clock, NONE
-            for each in (needed,) if also < 0 else (needed, also):
-                if each < 0:
-                    continue
-                if done[each] > start:
-                    start = done[each]
-                elif done[each] < 0:
-                    missing = each
+            if needed >= 0:
+                if done[needed] > start:
+                    start = done[needed]
+                elif done[needed] < 0:
+                    missing = needed
+            if also >= 0:
+                if done[also] > start:
+                    start = done[also]
+                elif done[also] < 0:
+                    missing = also
             if missing >= 0:
                 waiting[missing] = rank
                 break
             clock = start + lengths[length]
-            for each in (made,) if twin < 0 else (made, twin):
-                if each >= 0:
-                    done[each] = clock + send_s
-                    if each in waiting:
-                        ready.append(waiting.pop(each))
+            done[made] = clock + send_s  # of passes nothing waits for, in the last place
+            if made in waiting:
+                ready.append(waiting.pop(made))
+            if twin >= 0:
+                done[twin] = clock + send_s
+                if twin in waiting:
+                    ready.append(waiting.pop(twin))
             at += 1
         place[rank], now[rank] = at, clock
     assert all(at == len(own) for at, own in zip(place, score.ranks, strict=True)), "the passes wait in a circle"
