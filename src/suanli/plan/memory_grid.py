@@ -133,12 +133,17 @@ class GridMemory:
         return mean[self.held.of] + kept_least
 
     @functools.cached_property
-    def _holders(self) -> Rank:
-        """What every combination of degrees that decide it holds of each kind of block, and of both ends."""
+    def _holders(self) -> tuple[Rank, tuple[Held, ...], tuple[Held, Held, Held]]:
+        """Of every combination of degrees that decide it: the rank, its parameters of a block of each kind, and of the
+        first end, the last, and both on one rank, where a tied table is there once.
+        """
         rank = Rank(self.model, self._degrees(self.rows.take(self.held.first)))
-        held = rank.held_blocks, rank.held_outside, rank.held_apart  # worked out here, so that `take` finds them
-        assert all(held)
-        return rank
+        policy = Policy(copied=True)
+        ends = (self._chunk(first=True), self._chunk(last=True), self._chunk(first=True, last=True))
+        blocks = tuple(held_params(rank, policy, (self._chunk(kind),)) for kind in range(self.kinds))
+        first, last, both = (held_params(rank, policy, (chunk,)) for chunk in ends)
+        assert rank.largest_block is not None  # worked out here, so that `take` finds it
+        return rank, blocks, (first, last, both)
 
     def _states(self, which: Array, stages: Sequence[tuple[tuple[int, ...], bool, bool]]) -> dict[str, Array]:
         """Weights with optimizer, gradients, and what a step makes, of one stage of each layout: which combination of
@@ -146,22 +151,14 @@ class GridMemory:
         """
         import numpy as np  # noqa: PLC0415
 
-        rank = self._holders.take(which)
-        offload = self.rows.offload[self.held.first[which]]
-        parts = self.model.parts
+        rank, kinds, ends = self._holders
         blocks = np.array([counts for counts, _, _ in stages]).T
-        policy = Policy(copied=True, offload=offload)
-        total = Held()
-        for kind in range(len(parts.blocks)):
-            total += _times(held_params(rank, policy, (self._chunk(kind),)), blocks[kind])
         first, last = (np.array([stage[place] for stage in stages]) for place in (1, 2))
-        whole = first & last  # one rank is both ends: a tied table is there once
-        for kept_here, chunk in (
-            (first & ~last, self._chunk(first=True)), (last & ~first, self._chunk(last=True)),
-            (whole, self._chunk(first=True, last=True)),
-        ):  # fmt: skip
-            total += _times(held_params(rank, policy, (chunk,)), kept_here)
-        found = held_states(rank, policy, total)
+        total = Held()
+        for one, count in zip((*kinds, *ends), (*blocks, first & ~last, last & ~first, first & last), strict=True):
+            total += _times(one.take(which), count)
+        policy = Policy(copied=True, offload=self.rows.offload[self.held.first[which]])
+        found = held_states(rank.take(which), policy, total)
         return {"fixed": found["weights"] + found["optimizer"], "gradients": found["gradients"],
                 "stepping": found["stepping"], "whole": found["whole"]}  # fmt: skip
 

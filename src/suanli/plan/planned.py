@@ -14,7 +14,7 @@ from suanli.nouns.arch import Arch
 from suanli.nouns.stack import Stack
 from suanli.nouns.workload import DTYPE_BITS, OPTIMIZER_MOMENTS, Workload
 from suanli.plan.pieces import Parts, Piece, parts_of
-from suanli.plan.sharding import Degrees, Held, Kept, Positions, Storage, held, kept, positions_of
+from suanli.plan.sharding import Degrees, Held, Kept, Positions, Storage, held, kept, positions_of, taken
 from suanli.units import BITS_PER_BYTE
 
 _WIDE = ("fp64", "fp32", "tf32")  # dtypes that training stores everything in; narrower ones are stored in 16 bits
@@ -120,11 +120,12 @@ class Rank:
         if getattr(self.at.tp, "ndim", 0):
             return make()
         key, known = (name, *(getattr(self.at, axis) for axis in _SHARE)), self.model.known
-        if key not in known:
+        found = known.get(key)
+        if found is None:
             if len(known) >= _MOST:
                 known.clear()
-            known[key] = make()
-        return known[key]
+            found = known[key] = make()
+        return found
 
     @cached_property
     def blocks(self) -> tuple[Kept, ...]:
@@ -162,13 +163,11 @@ class Rank:
         return found
 
     def take(self, places: Any) -> Rank:
-        """Of arrays of degrees some, with the parameters worked out so far."""
+        """Of arrays of degrees some, with what `held_states` asks for taken from what is known."""
         found = Rank(self.model, self.at.take(places))
-        for name in ("held_blocks", "held_outside", "held_apart"):
-            if name in self.__dict__:
-                known = self.__dict__[name]
-                taken = known.take(places) if isinstance(known, Held) else tuple(each.take(places) for each in known)
-                found.__dict__[name] = taken
+        before, after = self.held_outside
+        found.__dict__["held_outside"] = before.take(places), after.take(places)
+        found.__dict__["largest_block"] = taken(self.largest_block, places)
         return found
 
     @cached_property

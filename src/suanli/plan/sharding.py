@@ -73,13 +73,14 @@ class Degrees:
 
     def take(self, places: Any) -> Degrees:
         """Of arrays some; numbers are of every layout."""
-        return replace(self, **{name: _taken(getattr(self, name), places) for name in _ARRAYS})
+        return replace(self, **{name: taken(getattr(self, name), places) for name in _ARRAYS})
 
 
 _ARRAYS = ("tp", "cp", "dp", "ep", "etp", "sp", "zero", "shards", "micro_batch")
 
 
-def _taken(value: Any, places: Any) -> Any:
+def taken(value: Any, places: Any) -> Any:
+    """Of an array some; a number is of every place."""
     return value[places] if getattr(value, "ndim", 0) else value
 
 
@@ -320,7 +321,7 @@ class Held:
 
     def take(self, places: Any) -> Held:
         """Of arrays some; numbers are of every layout."""
-        return Held(*(_taken(getattr(self, name), places) for name in self.__dataclass_fields__))
+        return Held(*(taken(getattr(self, name), places) for name in self.__dataclass_fields__))
 
 
 def held(pieces: Sequence[Piece], at: Degrees, copies: int = 1, untied: bool = False) -> Held:
