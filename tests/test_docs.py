@@ -14,7 +14,9 @@ from making_docs.shown import output_of
 
 pytestmark = pytest.mark.xdist_group("published steps")  # judged once, being slow
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / name for name in ("README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(ROOT.glob("docs/**/*.md"))
+PAGES = [ROOT / name for name in ("README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    ROOT.glob("docs/**/*.md")
+)
 
 
 def name_of(page: Path) -> str:

@@ -60,13 +60,12 @@ class Grid:
 
     def layouts(self) -> list[Layout]:
         """All of them as nouns of their own."""
-        names = [each.name for each in fields(self)]
-        columns = [getattr(self, name).astype(int).tolist() for name in names]
-        return [_layout(dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
+        columns = [getattr(self, name).astype(int).tolist() for name in _NAMES]
+        return [_layout(dict(zip(_NAMES, values, strict=True))) for values in zip(*columns, strict=True)]
 
     def take(self, places: Array) -> Grid:
         """Those at `places` (whole numbers or a mask)."""
-        return Grid(**{each.name: getattr(self, each.name)[places] for each in fields(self)})
+        return Grid(**{name: getattr(self, name)[places] for name in _NAMES})
 
     @property
     def state_ranks(self) -> Array:
@@ -88,6 +87,9 @@ class Grid:
         """Ranks that an expert's states are sharded over: its replicas, or as many of them as `shards` allows."""
         replicas = self.expert_dp
         return replicas + (self.shards > 0) * (self.shards < replicas) * (self.shards - replicas)
+
+
+_NAMES = tuple(each.name for each in fields(Grid))
 
 
 def _layout(values: dict[str, int]) -> Layout:
