@@ -86,8 +86,7 @@ class Question:
     @cached_property
     def job(self) -> Job:
         """What step times are worked out for."""
-        seq, dtype = self.workload.seq, self.workload.dtype
-        return job_of(self.arch, seq, dtype, self.curves, self.fabric, self.profile.traits)
+        return job_of(self.arch, self.workload.seq, self.workload.dtype, self.curves, self.fabric, self.profile.traits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +245,8 @@ def _one(question: Question, layout: Layout) -> tuple[PlannedLayout, tuple[str, 
         question.peak.flop_per_s, _step(question, layout),
     )  # fmt: skip
     memory = _memory(question, layout)
-    fullest = memory.fullest
+    fullest, margin = memory.fullest, memory.margin
+    assert margin is not None, "a question has a limit"
     axes = {each.name: getattr(layout, each.name) for each in fields(Layout)} | {"gpus": layout.gpus}
     return PlannedLayout(
         **axes,
@@ -259,7 +259,7 @@ def _one(question: Question, layout: Layout) -> tuple[PlannedLayout, tuple[str, 
         memory_bytes={**{name: int(getattr(fullest, name)) for name in memory_terms()}, "total": memory.total},
         fullest_stage=fullest.stage,
         largest_term=fullest.largest,
-        margin_bytes=memory.margin,
+        margin_bytes=margin,
         account=step.account,
         usd_per_step=_cost(question, layout.gpus, step.step_time_s),
     ), tuple(step.extrapolates)
@@ -281,7 +281,7 @@ def _cost(question: Question, gpus: int, seconds: float) -> float | None:
 def _refined(question: Question, best: Timed) -> tuple[PlannedLayout, ...]:
     """The best with their pipelines played out, fastest first by that; by the closed form where that is too long."""
     layouts = best.grid.layouts()
-    steps = [step.seconds for step in _steps(question, layouts)]
+    steps = [each.seconds for each in _steps(question, layouts)]
     order = sorted(range(len(best)), key=lambda place: (steps[place], float(best.fullest_bytes[place]), place))
     return tuple(_one(question, layouts[place])[0] for place in order[: question.top])
 
@@ -302,11 +302,8 @@ def _front(question: Question, front: Timed, best: PlannedLayout) -> tuple[Front
     """What nothing beats once played out: the closed form's front and the best of the ranking."""
     layouts = dict(zip(front.grid.layouts(), front.fullest_bytes.tolist(), strict=True))
     layouts[best.as_layout()] = float(best.memory_bytes["total"])
-    steps = _steps(question, list(layouts))
-    points = sorted(
-        (step.seconds, size, layout.gpus, layout.short)
-        for step, (layout, size) in zip(steps, layouts.items(), strict=True)
-    )
+    _steps(question, list(layouts))  # together, so that below each is known
+    points = sorted((_step(question, each).seconds, size, each.gpus, each.short) for each, size in layouts.items())
     kept: list[FrontPoint] = []
     for seconds, size, gpus, short in points:  # an earlier one is as fast
         if not any(each.memory_bytes <= size and each.gpus <= gpus for each in kept):

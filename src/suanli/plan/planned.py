@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from suanli.formulas.parallel import larger
 from suanli.kept import FP32_BYTES
@@ -17,6 +17,7 @@ from suanli.plan.pieces import Parts, Piece, parts_of
 from suanli.plan.sharding import Degrees, Held, Kept, Positions, Storage, held, kept, positions_of, taken
 from suanli.units import BITS_PER_BYTE
 
+Kind = TypeVar("Kind")
 _WIDE = ("fp64", "fp32", "tf32")  # dtypes that training stores everything in; narrower ones are stored in 16 bits
 _SIXTEEN_BIT_BYTES = 2
 _MODELS = 8  # under a workload and a stack that are kept with an architecture
@@ -115,12 +116,12 @@ class Rank:
     def _kept(self, pieces: tuple[Piece, ...], copies: int = 1) -> Kept:
         return kept(pieces, self.model.positions, self.at, self.model.storage, copies)
 
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+    def _once(self, name: str, make: Callable[[], Kind]) -> Kind:
         """What `make` makes; of a single layout worked out once for all that share what it depends on."""
         if getattr(self.at.tp, "ndim", 0):
             return make()
         key, known = (name, *(getattr(self.at, axis) for axis in _SHARE)), self.model.known
-        found = known.get(key)
+        found: Kind | None = known.get(key)
         if found is None:
             if len(known) >= _MOST:
                 known.clear()
