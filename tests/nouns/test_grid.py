@@ -31,7 +31,7 @@ def layouts(draw: st.DrawFn) -> Layout:
 def test_there_and_back(chosen: list[Layout]) -> None:
     grid = Grid.of(chosen)
     assert len(grid) == len(chosen)
-    assert [grid.at(place) for place in range(len(chosen))] == chosen
+    assert [grid.at(place) for place in range(len(chosen))] == grid.layouts() == chosen
     assert list(grid.gpus) == [layout.gpus for layout in chosen]
     assert list(grid.expert_dp) == [layout.expert_dp for layout in chosen]
 

@@ -13,7 +13,7 @@ from suanli.catalog.fabrics import node_fabric
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import Layout
 from suanli.nouns.profile import Profile, Traits, spreads
-from suanli.plan.calibrate import Data, fit, half_width, join_features, spreads_after, take_features
+from suanli.plan.calibrate import Data, fit, half_width, join_features, spreads_after
 from suanli.plan.predict import step_times
 from suanli.plan.step_time import Job, features
 from suanli.readers.model import read_model
@@ -85,7 +85,7 @@ def test_weights_count() -> None:
 
 
 def test_rows_taken_and_joined() -> None:
-    parts = [take_features(FOUND, np.array(rows)) for rows in ([0, 1], list(range(2, len(LAYOUTS))))]
+    parts = [FOUND.take(np.array(rows)) for rows in ([0, 1], list(range(2, len(LAYOUTS))))]
     assert step_times(join_features(parts), Profile()) == pytest.approx(step_times(FOUND, Profile()))
 
 

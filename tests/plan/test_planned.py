@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from suanli.catalog.stacks import find_stack
+from suanli.nouns.arch import Arch
 from suanli.nouns.layout import Layout
 from suanli.nouns.workload import Workload
 from suanli.plan.pipeline import stages_of
@@ -95,3 +97,54 @@ def test_loss_is_cut_by_tp_and_cp() -> None:
     whole = loss_bytes(rank(LLAMA, CORE))
     assert whole == 128256 * (1024 * 6 + 4096 * 2)
     assert loss_bytes(rank(LLAMA, CORE, tp=8, cp=2)) == 128256 // 8 * (512 * 6 + 4096 * 2)
+
+
+# --- what is kept from one question to the next -------------------------------------------------------------------
+
+
+def test_the_same_question_finds_the_same_model() -> None:
+    arch, work = replace(LLAMA), Workload(phase="train", seq=4096)
+    first = model_of(arch, work, CORE)
+    assert model_of(arch, replace(work), CORE) is first
+    others = [model_of(arch, work, TITAN), model_of(arch, replace(work, seq=8192), CORE),
+              model_of(arch, work, CORE, fused_loss=True), model_of(replace(LLAMA), work, CORE)]  # fmt: skip
+    assert len({id(each) for each in (first, *others)}) == 5
+
+
+def test_a_model_keeps_few_and_forgets_what_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    arch = replace(LLAMA)
+    for seq in range(1, 20):
+        model_of(arch, Workload(phase="train", seq=seq), CORE)
+    assert len(arch.__dict__["_models"]) == 8
+    monkeypatch.setattr("suanli.plan.planned._MOST", 2)
+    model = model_of(arch, Workload(phase="train"), CORE)
+    for tp in (1, 2, 4, 8):
+        assert Rank(model, Degrees(tp=tp)).blocks == Rank(model, Degrees(tp=tp, dp=4, zero=1)).blocks
+    assert len(model.known) <= 2
+
+
+@pytest.mark.parametrize("arch", [LLAMA, MIXTRAL], ids=["dense", "experts"])
+def test_ranks_that_share_what_matters_share_what_they_keep(arch: Arch) -> None:
+    model = model_of(replace(arch), Workload(phase="train", seq=4096), CORE)
+    one, other = (Rank(model, Degrees(tp=2, dp=dp, zero=zero)) for dp, zero in ((2, 0), (8, 3)))
+    for name in ("blocks", "outside", "held_blocks", "held_outside"):
+        assert getattr(one, name) is getattr(other, name), name
+    wide = Rank(model, Degrees(tp=2, micro_batch=2))
+    assert wide.blocks[0].linear == 2 * one.blocks[0].linear
+
+
+def test_a_rank_of_arrays_gives_those_asked_for() -> None:
+    model = model_of(MIXTRAL, Workload(phase="train", seq=4096), CORE)
+    tp, ep = np.array([1.0, 2.0, 4.0]), np.array([1.0, 8.0, 2.0])
+    found = Rank(model, Degrees(tp=tp, ep=ep, dp=8 + 0 * tp)).take(np.array([2, 0]))
+    alone = Rank(model, Degrees(tp=tp[[2, 0]], ep=ep[[2, 0]], dp=8 + 0 * tp[:2]))
+    assert found.at.tp.tolist() == [4, 1]
+    assert found.largest_block.tolist() == alone.largest_block.tolist()
+    assert [each.dense.tolist() for each in found.held_outside] == [each.dense.tolist() for each in alone.held_outside]
+
+
+def test_a_zero_stage_changes_nothing_of_what_is_kept() -> None:
+    rank = Rank(model_of(LLAMA, Workload(phase="train", seq=4096), CORE), Degrees(tp=np.array([1.0, 2.0])))
+    blocks, found = rank.blocks, rank.sharded(2)
+    assert (found.at.zero, rank.at.zero) == (2, 0)
+    assert found.blocks is blocks

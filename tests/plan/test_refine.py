@@ -10,7 +10,15 @@ from suanli.catalog.fabrics import node_fabric
 from suanli.catalog.profiles import prior_profile
 from suanli.nouns.grid import Grid
 from suanli.nouns.layout import Layout
-from suanli.plan.refine import best_step, chunk_counts, chunk_passes, closed_step, played_step, too_long_to_play
+from suanli.plan.refine import (
+    best_step,
+    best_steps,
+    chunk_counts,
+    chunk_passes,
+    closed_step,
+    played_step,
+    too_long_to_play,
+)
 from suanli.plan.step_time import Job, account, features
 from suanli.readers.model import read_model
 
@@ -91,7 +99,8 @@ def test_chunks_hold_the_whole_model(llama):
 
 def passes(job: Job, **policy):
     layout = Layout(tp=8, pp=2, sp=True, **policy)
-    return [each.times for each in chunk_passes(job, PROFILE.numbers, layout, features(job, Grid.of([layout]), 16.0))]
+    found = features(job, Grid.of([layout]), 16.0)
+    return chunk_passes(job, PROFILE.numbers, [layout], found)[0].stages()
 
 
 def test_recompute_is_in_the_backward_pass(llama):
@@ -155,3 +164,31 @@ LONG = [
 @pytest.mark.parametrize(("layout", "batch", "expected"), LONG)
 def test_what_is_too_long_to_play(layout, batch, expected):
     assert too_long_to_play(layout, batch) is expected
+
+
+# --- many layouts -------------------------------------------------------------------------------------------------
+
+# with and without states exchanged beside micro-batches, played and too long to be
+TOGETHER = [
+    *ACCOUNTED, Layout(tp=8, pp=16, dp=1, sp=True), Layout(tp=8, pp=2, dp=2, zero=3, shards=2, sp=True),
+    Layout(tp=8, pp=4, dp=1, cp=2, sp=True, recompute="selective"), Layout(tp=8, pp=126, sp=True),
+]  # fmt: skip
+
+
+def test_layouts_worked_out_together_have_the_numbers_of_each_alone(llama):
+    """To the last bit: what an answer says of a layout does not depend on what was looked at beside it."""
+    assert {too_long_to_play(layout, 256) for layout in TOGETHER} == {False, True}
+    together = best_steps(llama, PROFILE.numbers, TOGETHER, 256)
+    for layout, step in zip(TOGETHER, together, strict=True):
+        assert step == best_step(llama, PROFILE.numbers, layout, 256), layout.short
+
+
+def test_no_layouts_have_no_steps(llama):
+    assert best_steps(llama, PROFILE.numbers, [], 256) == []
+
+
+def test_what_a_layout_does_not_exchange_it_does_not_wait_for(llama):
+    """Beside others that do: an entry of 0 is 0, no rest of rounding."""
+    alone, other = best_steps(llama, PROFILE.numbers, [ACCOUNTED[1], ACCOUNTED[5]], 256)
+    assert alone.account["weight gathers"] == alone.account["gradient scatters"] == 0
+    assert other.account["weight gathers"] > 0

@@ -94,3 +94,13 @@ def test_bubbles_by_schedule() -> None:
         Layout(pp=4, schedule="dualpipe"),
     ]  # fmt: skip
     assert list(bubble_share(Grid.of(layouts))) == pytest.approx([1, 1, 1 / 3, 2 / 9])  # chunks are divided by later
+
+
+def test_what_ranks_hold_is_worked_out_once_and_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = parts_of(read_paper_decoder(SMALL | {"num_layers": 8}, "kept"))
+    first = rank_counts(parts, 4, 1)
+    assert rank_counts(parts, 4, 1) is first
+    assert rank_counts(parts, 4, 1, 1) is not first
+    monkeypatch.setattr("suanli.plan.stage_time._MOST", 2)
+    assert rank_counts(parts, 2, 1)[2].tolist() == [1, 1]
+    assert list(parts.ranks) == [(2, 1, 0)]

@@ -16,7 +16,7 @@ from suanli.nouns.grid import Grid
 from suanli.nouns.layout import Layout
 from suanli.nouns.profile import Profile, Traits
 from suanli.plan.predict import step_times
-from suanli.plan.step_time import Job, account, data_parallel, features
+from suanli.plan.step_time import Job, account, data_parallel, features, job_of
 from suanli.readers.model import read_model
 from suanli.readers.paper import read_paper_decoder
 
@@ -302,3 +302,39 @@ def test_layouts_of_one_shape_share_it_and_differ_in_the_rest() -> None:
     assert together == pytest.approx([step(layout) for layout in many])
     assert together == pytest.approx(step_times(found.apart(), Profile()))
     assert len(set(together.round(9))) == 12  # with a fused attention nothing is left for selective recompute
+
+
+# --- what is kept from one question to the next -------------------------------------------------------------------
+
+
+def asked(arch: Any, **other: Any) -> Job:
+    told = {"seq": 2048, "dtype": "bf16", "curves": find_curves("h100-sxm"), "fabric": node_fabric("hgx-h100")}
+    return job_of(arch, **(told | {"traits": Traits()} | other))
+
+
+def test_the_same_question_finds_the_same_job() -> None:
+    arch = replace(read_model("gpt2"))
+    first = asked(arch)
+    assert asked(arch) is first
+    others = [asked(arch, seq=1024), asked(arch, dtype="fp8"), asked(arch, traits=Traits(fused_loss=False)),
+              asked(arch, fabric=replace(node_fabric("hgx-h100"), link_bytes_per_s=1e11))]  # fmt: skip
+    assert len({id(each) for each in (first, *others)}) == 5
+    assert asked(arch) is first
+    assert asked(replace(arch)) is not first
+
+
+def test_a_model_keeps_few_jobs() -> None:
+    arch = replace(read_model("gpt2"))
+    first = asked(arch, seq=1)
+    for seq in range(2, 18):
+        asked(arch, seq=seq)
+    assert len(arch.__dict__["_jobs"]) == 16
+    assert asked(arch, seq=1) is not first
+
+
+def test_some_features_taken_are_those_of_the_layouts_alone() -> None:
+    many = [Layout(tp=2, dp=16, zero=zero, offload=away) for zero in (0, 1, 3) for away in (False, True)]
+    found = features(job(), Grid.of(many), 256.0).take(np.array([5, 0, 0]))
+    assert len(found.place) == found.stages.slowest.shape[-1] == 3
+    alone = step_times(features(job(), Grid.of([many[5], many[0], many[0]]), 256.0), Profile())
+    assert step_times(found, Profile()).tolist() == alone.tolist()

@@ -56,20 +56,16 @@ class Grid:
 
     def at(self, place: int) -> Layout:
         """One of them as a noun of its own."""
-        values = {each.name: int(getattr(self, each.name)[place]) for each in fields(self)}
-        named: dict[str, Any] = values | {
-            "recompute": RECOMPUTE[values["recompute"]],
-            "schedule": SCHEDULES[values["schedule"]],
-            "recompute_layers": values["recompute_layers"] or None,
-            "shards": values["shards"] or None,
-            "sp": bool(values["sp"]),
-            "offload": bool(values["offload"]),
-        }
-        return Layout(**named)
+        return _layout({each.name: int(getattr(self, each.name)[place]) for each in fields(self)})
+
+    def layouts(self) -> list[Layout]:
+        """All of them as nouns of their own."""
+        columns = [getattr(self, name).astype(int).tolist() for name in _NAMES]
+        return [_layout(dict(zip(_NAMES, values, strict=True))) for values in zip(*columns, strict=True)]
 
     def take(self, places: Array) -> Grid:
         """Those at `places` (whole numbers or a mask)."""
-        return Grid(**{each.name: getattr(self, each.name)[places] for each in fields(self)})
+        return Grid(**{name: getattr(self, name)[places] for name in _NAMES})
 
     @property
     def state_ranks(self) -> Array:
@@ -91,6 +87,21 @@ class Grid:
         """Ranks that an expert's states are sharded over: its replicas, or as many of them as `shards` allows."""
         replicas = self.expert_dp
         return replicas + (self.shards > 0) * (self.shards < replicas) * (self.shards - replicas)
+
+
+_NAMES = tuple(each.name for each in fields(Grid))
+
+
+def _layout(values: dict[str, int]) -> Layout:
+    named: dict[str, Any] = values | {
+        "recompute": RECOMPUTE[values["recompute"]],
+        "schedule": SCHEDULES[values["schedule"]],
+        "recompute_layers": values["recompute_layers"] or None,
+        "shards": values["shards"] or None,
+        "sp": bool(values["sp"]),
+        "offload": bool(values["offload"]),
+    }
+    return Layout(**named)
 
 
 def _coded(name: str, value: Any) -> float:

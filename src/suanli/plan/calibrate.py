@@ -36,15 +36,7 @@ class Data:
 
         rows = np.arange(len(self.step_s))[places]
         labels = tuple(self.labels[row] for row in rows)
-        return Data(take_features(self.features, rows), self.step_s[rows], labels, self.weights[rows])
-
-
-def take_features(features: Features, rows: Array) -> Features:
-    """The features of some layouts."""
-    import numpy as np  # noqa: PLC0415
-
-    found: Features = _each(Features, (features.apart(),), lambda parts: parts[0][..., rows])
-    return replace(found, place=np.arange(len(found.place)))
+        return Data(self.features.take(rows), self.step_s[rows], labels, self.weights[rows])
 
 
 def join_features(parts: Sequence[Features]) -> Features:

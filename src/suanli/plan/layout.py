@@ -10,7 +10,7 @@ from typing import Any
 
 from suanli.errors import InputError
 from suanli.nouns.arch import SAMPLE, Arch
-from suanli.nouns.estimate import StageMemory
+from suanli.nouns.estimate import MemoryEstimate, StageMemory
 from suanli.nouns.layers import Attention, Scan
 from suanli.nouns.layout import ZERO, Layout
 from suanli.nouns.measures import Peak
@@ -30,9 +30,9 @@ from suanli.plan.pins import Pins, read_pins
 from suanli.plan.planned import model_of
 from suanli.plan.predict import estimate
 from suanli.plan.pricing import Books, Prices
-from suanli.plan.refine import Step, best_step, too_long_to_play
+from suanli.plan.refine import Step, best_steps, too_long_to_play
 from suanli.plan.search import Timed, search
-from suanli.plan.step_time import Job
+from suanli.plan.step_time import Job, job_of
 
 ROOMY = 1 << 60  # bytes that every layout fits into
 POOL = 4  # layouts played out for one that is shown: the closed form and the played pipeline may differ in order
@@ -79,10 +79,14 @@ class Question:
         return {}
 
     @cached_property
+    def memories(self) -> dict[Layout, MemoryEstimate]:
+        """Memory worked out so far."""
+        return {}
+
+    @cached_property
     def job(self) -> Job:
         """What step times are worked out for."""
-        return Job(arch=self.arch, seq=self.workload.seq, dtype=self.workload.dtype, curves=self.curves,
-                   fabric=self.fabric, traits=self.profile.traits)  # fmt: skip
+        return job_of(self.arch, self.workload.seq, self.workload.dtype, self.curves, self.fabric, self.profile.traits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,11 +228,14 @@ def _books(question: Question) -> Books:
 # --- one layout ---------------------------------------------------------------------------------------------------
 
 
-def _memory(question: Question, layout: Layout) -> Any:
-    return memory_estimate(
-        question.arch, question.workload, layout, question.stack, global_batch=question.global_batch,
-        capacity=question.limit_bytes, imbalance=question.profile.at(*question.labels).imbalance,
-    )  # fmt: skip
+def _memory(question: Question, layout: Layout) -> MemoryEstimate:
+    """The memory of every stage, worked out once."""
+    if layout not in question.memories:
+        question.memories[layout] = memory_estimate(
+            question.arch, question.workload, layout, question.stack, global_batch=question.global_batch,
+            capacity=question.limit_bytes, imbalance=question.profile.at(*question.labels).imbalance,
+        )  # fmt: skip
+    return question.memories[layout]
 
 
 def _one(question: Question, layout: Layout) -> tuple[PlannedLayout, tuple[str, ...]]:
@@ -238,7 +245,8 @@ def _one(question: Question, layout: Layout) -> tuple[PlannedLayout, tuple[str, 
         question.peak.flop_per_s, _step(question, layout),
     )  # fmt: skip
     memory = _memory(question, layout)
-    fullest = memory.fullest
+    fullest, margin = memory.fullest, memory.margin
+    assert margin is not None, "a question has a limit"
     axes = {each.name: getattr(layout, each.name) for each in fields(Layout)} | {"gpus": layout.gpus}
     return PlannedLayout(
         **axes,
@@ -251,7 +259,7 @@ def _one(question: Question, layout: Layout) -> tuple[PlannedLayout, tuple[str, 
         memory_bytes={**{name: int(getattr(fullest, name)) for name in memory_terms()}, "total": memory.total},
         fullest_stage=fullest.stage,
         largest_term=fullest.largest,
-        margin_bytes=memory.margin,
+        margin_bytes=margin,
         account=step.account,
         usd_per_step=_cost(question, layout.gpus, step.step_time_s),
     ), tuple(step.extrapolates)
@@ -272,26 +280,30 @@ def _cost(question: Question, gpus: int, seconds: float) -> float | None:
 
 def _refined(question: Question, best: Timed) -> tuple[PlannedLayout, ...]:
     """The best with their pipelines played out, fastest first by that; by the closed form where that is too long."""
-    steps = [_step(question, best.grid.at(place)).seconds for place in range(len(best))]
+    layouts = best.grid.layouts()
+    steps = [each.seconds for each in _steps(question, layouts)]
     order = sorted(range(len(best)), key=lambda place: (steps[place], float(best.fullest_bytes[place]), place))
-    return tuple(_one(question, best.grid.at(place))[0] for place in order[: question.top])
+    return tuple(_one(question, layouts[place])[0] for place in order[: question.top])
+
+
+def _steps(question: Question, layouts: Sequence[Layout]) -> list[Step]:
+    """The steps that are ranked, each worked out once, and those that are new together."""
+    new = [layout for layout in dict.fromkeys(layouts) if layout not in question.steps]
+    found = best_steps(question.job, question.profile.at(*question.labels), new, question.global_batch)
+    question.steps.update(zip(new, found, strict=True))
+    return [question.steps[layout] for layout in layouts]
 
 
 def _step(question: Question, layout: Layout) -> Step:
-    """The step that is ranked, worked out once."""
-    if layout not in question.steps:
-        profile = question.profile.at(*question.labels)
-        question.steps[layout] = best_step(question.job, profile, layout, question.global_batch)
-    return question.steps[layout]
+    return _steps(question, [layout])[0]
 
 
 def _front(question: Question, front: Timed, best: PlannedLayout) -> tuple[FrontPoint, ...]:
     """What nothing beats once played out: the closed form's front and the best of the ranking."""
-    layouts = {front.grid.at(place): float(front.fullest_bytes[place]) for place in range(len(front))}
+    layouts = dict(zip(front.grid.layouts(), front.fullest_bytes.tolist(), strict=True))
     layouts[best.as_layout()] = float(best.memory_bytes["total"])
-    points = sorted(
-        (_step(question, layout).seconds, size, layout.gpus, layout.short) for layout, size in layouts.items()
-    )
+    _steps(question, list(layouts))  # together, so that below each is known
+    points = sorted((_step(question, each).seconds, size, each.gpus, each.short) for each, size in layouts.items())
     kept: list[FrontPoint] = []
     for seconds, size, gpus, short in points:  # an earlier one is as fast
         if not any(each.memory_bytes <= size and each.gpus <= gpus for each in kept):
@@ -309,9 +321,9 @@ def _advice(question: Question, space: Space, layout: Layout) -> tuple[Lever, ..
     """Levers of the layout, and those of the machine: 8-bit products, faster links."""
     found = [change for change in changes(space, layout) if _runs(question, change[2], layout)]
     levers = list(advise(layout, found, lambda layouts: _prices(question, layouts), question.limit_bytes))
-    (now, size), *_ = _prices(question, [layout])
-    for lever, change, other in _machines(question):
-        (seconds, _), *_ = _prices(other, [layout])
+    now, size = _step(question, layout).seconds, _memory(question, layout).total
+    for lever, change, other in _machines(question):  # which changes no memory
+        seconds = _step(other, layout).seconds
         levers.append(lever_of(lever, change, layout, seconds, now, size, question.limit_bytes))
     return ordered(levers)
 
@@ -332,7 +344,7 @@ def _runs(question: Question, layout: Layout, now: Layout) -> bool:
 def _prices(question: Question, layouts: Sequence[Layout]) -> list[tuple[float, float]]:
     """Steps as they are ranked, and memory; all by the closed form where one is too long to be played."""
     played = not any(too_long_to_play(layout, question.global_batch) for layout in layouts)
-    steps = [_step(question, layout) for layout in layouts]
+    steps = _steps(question, layouts)
     return [
         (step.seconds if played else step.closed_s, _memory(question, layout).total)
         for step, layout in zip(steps, layouts, strict=True)

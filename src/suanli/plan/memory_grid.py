@@ -109,7 +109,7 @@ class GridMemory:
         chunks = tuple(self._chunk(kind) for kind, here in enumerate(present) if here)
         found = np.empty((len(ZERO), len(RECOMPUTE), len(self.at.tp)))
         for stage in ZERO:
-            rank = Rank(self.model, replace(self.at, zero=stage))
+            rank = self.rank.sharded(stage)
             for place, name in enumerate(RECOMPUTE):
                 found[stage, place] = working_bytes(rank, Policy(recompute=name), chunks)
         return found
@@ -132,27 +132,33 @@ class GridMemory:
             kept_least = 0 * kept_least
         return mean[self.held.of] + kept_least
 
-    def _states(self, grid: Grid, stages: Sequence[tuple[tuple[int, ...], bool, bool]]) -> dict[str, Array]:
-        """Weights with optimizer, gradients, and what a step makes, of one stage of each layout: the blocks of each
-        kind it has, and whether it has what is before and after them.
+    @functools.cached_property
+    def _holders(self) -> tuple[Rank, tuple[Held, ...], tuple[Held, Held, Held]]:
+        """Of every combination of degrees that decide it: the rank, its parameters of a block of each kind, and of the
+        first end, the last, and both on one rank, where a tied table is there once.
+        """
+        rank = Rank(self.model, self._degrees(self.rows.take(self.held.first)))
+        policy = Policy(copied=True)
+        ends = (self._chunk(first=True), self._chunk(last=True), self._chunk(first=True, last=True))
+        blocks = tuple(held_params(rank, policy, (self._chunk(kind),)) for kind in range(self.kinds))
+        first, last, both = (held_params(rank, policy, (chunk,)) for chunk in ends)
+        assert rank.largest_block is not None  # worked out here, so that `take` finds it
+        return rank, blocks, (first, last, both)
+
+    def _states(self, which: Array, stages: Sequence[tuple[tuple[int, ...], bool, bool]]) -> dict[str, Array]:
+        """Weights with optimizer, gradients, and what a step makes, of one stage of each layout: which combination of
+        degrees it has, the blocks of each kind it has, and whether it has what is before and after them.
         """
         import numpy as np  # noqa: PLC0415
 
-        rank = Rank(self.model, self._degrees(grid))
-        parts = self.model.parts
+        rank, kinds, ends = self._holders
         blocks = np.array([counts for counts, _, _ in stages]).T
-        policy = Policy(copied=True, offload=grid.offload)
-        total = Held()
-        for kind in range(len(parts.blocks)):
-            total += _times(held_params(rank, policy, (self._chunk(kind),)), blocks[kind])
         first, last = (np.array([stage[place] for stage in stages]) for place in (1, 2))
-        whole = first & last  # one rank is both ends: a tied table is there once
-        for kept_here, chunk in (
-            (first & ~last, self._chunk(first=True)), (last & ~first, self._chunk(last=True)),
-            (whole, self._chunk(first=True, last=True)),
-        ):  # fmt: skip
-            total += _times(held_params(rank, policy, (chunk,)), kept_here)
-        found = held_states(rank, policy, total)
+        total = Held()
+        for one, count in zip((*kinds, *ends), (*blocks, first & ~last, last & ~first, first & last), strict=True):
+            total += _times(one.take(which), count)
+        policy = Policy(copied=True, offload=self.rows.offload[self.held.first[which]])
+        found = held_states(rank.take(which), policy, total)
         return {"fixed": found["weights"] + found["optimizer"], "gradients": found["gradients"],
                 "stepping": found["stepping"], "whole": found["whole"]}  # fmt: skip
 
@@ -271,7 +277,7 @@ class GridMemory:
         held, which = _distinct([(tuple(stage.blocks), stage.first, stage.last) for stage in chosen])
         kind = np.array(which)[pipe]
         first, place = unique_codes(self.held.of[row] * len(held) + kind, len(self.held.first) * len(held))
-        states = self._states(grid.take(first), [held[each] for each in kind[first].tolist()])
+        states = self._states(self.held.of[row[first]], [held[each] for each in kind[first].tolist()])
         fixed, gradients, stepping = (states[name][place] for name in ("fixed", "gradients", "stepping"))
         times = self.micro_batches[count]
         early = gradients * (times > 1 if self.model.stack.frees_gradients else 1)

@@ -90,6 +90,11 @@ class Parts:
         return np.array(self._before, dtype=np.float64)
 
     @cached_property
+    def ranks(self) -> dict[tuple[int, int, int], Any]:
+        """What ranks of pipelines asked for before hold, by stages, chunks and layers recomputed (`rank_counts`)."""
+        return {}
+
+    @cached_property
     def _before(self) -> tuple[tuple[int, ...], ...]:
         """For each kind, how many blocks of it stand before each place."""
         return tuple((0, *accumulate(int(each == kind) for each in self.kinds)) for kind in range(len(self.blocks)))

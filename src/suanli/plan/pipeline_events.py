@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from suanli.formulas import pipelines
-from suanli.plan.pipeline_orders import BACKWARD, FORWARD, INPUT, WEIGHT, Pass, Together, orders
+from suanli.plan.pipeline_orders import FORWARD, INPUT, WEIGHT, Pass, Together, orders
 
 
 def _doc(unit: str, doc: str, **more: Any) -> Any:
@@ -71,7 +72,7 @@ def play(
     lengths = [sum(stages[stage].seconds(kind) for kind, stage in each) for each in score.lengths]
     ends = _ends(score, lengths, send_s)
     tails = tuple(tails_s) or (0.0,) * pp
-    work = (sum(lengths[each[2]] for each in own) for own in score.ranks)
+    work = (sum(map(lengths.__getitem__, own)) for own in score.places)
     return Played(
         span_s=max(end + tail for end, tail in zip(ends, tails, strict=True)),
         busy_s=tuple(busy + tail for busy, tail in zip(work, tails, strict=True)),
@@ -81,14 +82,19 @@ def play(
 
 # --- the order of passes, with numbers in place of names ----------------------------------------------------------
 
-Entry = tuple[tuple[int, ...], tuple[int, ...], int]  # what it waits for, what it makes, place of its length
+# Of one pass, or two side by side: the two passes it waits for, the two it makes (NONE: none), place of its length.
+Entry = tuple[int, int, int, int, int]
+NONE = -1
 
 
 @dataclass(frozen=True)
 class _Score:
-    """Orders of all ranks with what each entry waits for and makes as numbers; equal for layouts of one shape."""
+    """Orders of all ranks with what each entry waits for and makes as numbers below `made`, and the place of each
+    entry's length; equal for layouts of one shape.
+    """
 
     ranks: tuple[tuple[Entry, ...], ...]
+    places: tuple[tuple[int, ...], ...]
     lengths: tuple[tuple[tuple[str, int], ...], ...]
     made: int
     most_held: tuple[int, ...]
@@ -97,35 +103,43 @@ class _Score:
 @functools.lru_cache(maxsize=64)
 def _score(schedule: str, pp: int, micro_batches: int, vpp: int) -> _Score:
     found = orders(schedule, pp, micro_batches, vpp)
-    stages = pp * vpp
-    lengths: dict[tuple[tuple[str, int], ...], int] = {}
-    numbers: dict[Pass, int] = {}
-
-    def number(each: Pass) -> int:
-        return numbers.setdefault(each, len(numbers))
-
-    def entry(together: Together) -> Entry:
-        key = tuple((kind, stage % stages) for kind, stage, _ in together)
-        needed = tuple(number(each) for each in (_needed(one, stages) for one in together) if each is not None)
-        made = tuple(number(each) for each in (_made(one) for one in together) if each is not None)
-        return needed, made, lengths.setdefault(key, len(lengths))
-
-    ranks = tuple(tuple(entry(together) for together in own) for own in found)
-    return _Score(ranks, tuple(lengths), len(numbers), tuple(_most_held(own) for own in found))
+    numbers = _Numbers(pp * vpp, micro_batches)
+    ranks = tuple(tuple(map(numbers.entry, own)) for own in found)
+    places = tuple(tuple(each[-1] for each in own) for own in ranks)
+    return _Score(ranks, places, tuple(numbers.lengths), numbers.made, tuple(_most_held(own) for own in found))
 
 
-def _needed(each: Pass, stages: int) -> Pass | None:
-    """The pass on another rank that has to be done; what the rank's own order has before is done."""
-    kind, stage, batch = each
-    if kind == FORWARD:
-        return None if stage % stages == 0 else (FORWARD, stage - 1, batch)
-    last = stage % stages == stages - 1
-    return None if kind == WEIGHT or last else (BACKWARD, stage + 1, batch)
+class _Numbers:
+    """Numbers of the passes of `stages` stages (in DualPipe of twice as many: either way) and `count` micro-batches:
+    forward passes by stage and micro-batch, then what the gradient of a stage's input comes from.
+    """
 
+    def __init__(self, stages: int, count: int) -> None:
+        self.stages, self.count = stages, count
+        self.back = 2 * stages * count
+        self.made = 2 * self.back
+        self.lengths: dict[tuple[tuple[str, int], ...], int] = {}
 
-def _made(each: Pass) -> Pass | None:
-    kind, stage, batch = each
-    return None if kind == WEIGHT else (FORWARD if kind == FORWARD else BACKWARD, stage, batch)
+    def entry(self, together: Together) -> Entry:
+        """What it waits for of other ranks (its own order is kept anyway), what it makes, place of its length."""
+        key = tuple([(kind, stage % self.stages) for kind, stage, _ in together])
+        length = self.lengths.setdefault(key, len(self.lengths))
+        needed, made = self._of(together[0])
+        if len(together) == 1:
+            return needed, NONE, made, NONE, length
+        also, twin = self._of(together[1])
+        return needed, also, made, twin, length
+
+    def _of(self, each: Pass) -> tuple[int, int]:
+        """Numbers of the pass that has to be done, and of this one."""
+        kind, stage, batch = each
+        if kind == WEIGHT:
+            return NONE, NONE
+        own, within = stage * self.count + batch, stage % self.stages
+        if kind == FORWARD:
+            return own - self.count if within else NONE, own
+        own += self.back
+        return own + self.count if within < self.stages - 1 else NONE, own
 
 
 def _most_held(own: Sequence[Together]) -> int:
@@ -133,37 +147,46 @@ def _most_held(own: Sequence[Together]) -> int:
     most = held = 0
     for together in own:
         for kind, _, _ in together:
-            held += 1 if kind == FORWARD else 0
-            most = max(most, held)
-            held -= 1 if kind in (BACKWARD, WEIGHT) else 0
+            if kind == FORWARD:
+                held += 1
+                most = max(most, held)
+            elif kind != INPUT:
+                held -= 1
     return most
 
 
 def _ends(score: _Score, lengths: Sequence[float], send_s: float) -> list[float]:
     """When each rank ends its last pass: every rank is run as far as what it waits for is done, until all are."""
-    done = [-1.0] * score.made
+    done = [-1.0] * (score.made + 1)
     waiting: dict[int, int] = {}
     now, place = [0.0] * len(score.ranks), [0] * len(score.ranks)
     ready = list(range(len(score.ranks)))
     while ready:
         rank = ready.pop()
         own, at, clock = score.ranks[rank], place[rank], now[rank]
-        while at < len(own):
-            needed, made, length = own[at]
-            start, missing = clock, -1
-            for each in needed:
-                if done[each] > start:
-                    start = done[each]
-                elif done[each] < 0:
-                    missing = each
+        for needed, also, made, twin, length in itertools.islice(own, at, None):
+            start, missing = clock, NONE
+            if needed >= 0:
+                if done[needed] > start:
+                    start = done[needed]
+                elif done[needed] < 0:
+                    missing = needed
+            if also >= 0:
+                if done[also] > start:
+                    start = done[also]
+                elif done[also] < 0:
+                    missing = also
             if missing >= 0:
                 waiting[missing] = rank
                 break
             clock = start + lengths[length]
-            for each in made:
-                done[each] = clock + send_s
-                if each in waiting:
-                    ready.append(waiting.pop(each))
+            done[made] = clock + send_s  # of passes nothing waits for, in the last place
+            if made in waiting:
+                ready.append(waiting.pop(made))
+            if twin >= 0:
+                done[twin] = clock + send_s
+                if twin in waiting:
+                    ready.append(waiting.pop(twin))
             at += 1
         place[rank], now[rank] = at, clock
     assert all(at == len(own) for at, own in zip(place, score.ranks, strict=True)), "the passes wait in a circle"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from suanli.formulas.parallel import larger
 from suanli.kept import FP32_BYTES
@@ -13,11 +14,15 @@ from suanli.nouns.arch import Arch
 from suanli.nouns.stack import Stack
 from suanli.nouns.workload import DTYPE_BITS, OPTIMIZER_MOMENTS, Workload
 from suanli.plan.pieces import Parts, Piece, parts_of
-from suanli.plan.sharding import Degrees, Held, Kept, Positions, Storage, held, kept, positions_of
+from suanli.plan.sharding import Degrees, Held, Kept, Positions, Storage, held, kept, positions_of, taken
 from suanli.units import BITS_PER_BYTE
 
+Kind = TypeVar("Kind")
 _WIDE = ("fp64", "fp32", "tf32")  # dtypes that training stores everything in; narrower ones are stored in 16 bits
 _SIXTEEN_BIT_BYTES = 2
+_MODELS = 8  # under a workload and a stack that are kept with an architecture
+_MOST = 4096  # what is known of a model before all of it is forgotten
+_SHARE = ("tp", "cp", "ep", "etp", "sp", "micro_batch", "vocab_multiple", "imbalance")  # what a rank keeps depends on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,11 @@ class Model:
     stack: Stack
     workload: Workload
     fused_loss: bool | None = None
+
+    @cached_property
+    def known(self) -> dict[Any, Any]:
+        """What a rank of a single layout keeps and holds, by what it depends on, worked out before."""
+        return {}
 
     @property
     def size(self) -> int:
@@ -73,14 +83,16 @@ class Model:
 
 
 def model_of(arch: Arch, workload: Workload, stack: Stack, *, fused_loss: bool | None = None) -> Model:
-    """The model ready for `stage_memory`."""
-    return Model(
-        parts=parts_of(arch),
-        positions=positions_of(arch, workload),
-        stack=stack,
-        workload=workload,
+    """The model ready for `stage_memory`, with all that is known of it from earlier questions."""
+    kept: tuple[Model, ...] = arch.__dict__.get("_models", ())
+    asked = (workload, stack, fused_loss)
+    same = [each for each in kept if (each.workload, each.stack, each.fused_loss) == asked]
+    model = same[0] if same else Model(
+        parts=parts_of(arch), positions=positions_of(arch, workload), stack=stack, workload=workload,
         fused_loss=fused_loss,
-    )
+    )  # fmt: skip
+    object.__setattr__(arch, "_models", (model, *(each for each in kept if each is not model))[:_MODELS])
+    return model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,30 +116,60 @@ class Rank:
     def _kept(self, pieces: tuple[Piece, ...], copies: int = 1) -> Kept:
         return kept(pieces, self.model.positions, self.at, self.model.storage, copies)
 
+    def _once(self, name: str, make: Callable[[], Kind]) -> Kind:
+        """What `make` makes; of a single layout worked out once for all that share what it depends on."""
+        if getattr(self.at.tp, "ndim", 0):
+            return make()
+        key, known = (name, *(getattr(self.at, axis) for axis in _SHARE)), self.model.known
+        found: Kind | None = known.get(key)
+        if found is None:
+            if len(known) >= _MOST:
+                known.clear()
+            found = known[key] = make()
+        return found
+
     @cached_property
     def blocks(self) -> tuple[Kept, ...]:
         """What one block of each kind keeps."""
-        return tuple(self._kept(block.pieces, len(block.layers)) for block in self.model.parts.blocks)
+        every = self.model.parts.blocks
+        return self._once("blocks", lambda: tuple(self._kept(block.pieces, len(block.layers)) for block in every))
 
     @cached_property
     def outside(self) -> tuple[Kept, Kept]:
         """What lies before and after the blocks keeps."""
-        return self._kept(self.model.parts.before), self._kept(self.model.parts.after)
+        parts = self.model.parts
+        return self._once("outside", lambda: (self._kept(parts.before), self._kept(parts.after)))
 
     @cached_property
     def held_blocks(self) -> tuple[Held, ...]:
         """Parameters of one block of each kind."""
-        return tuple(held(block.pieces, self.at, len(block.layers)) for block in self.model.parts.blocks)
+        every = self.model.parts.blocks
+        return self._once("held", lambda: tuple(held(block.pieces, self.at, len(block.layers)) for block in every))
 
     @cached_property
     def held_outside(self) -> tuple[Held, Held]:
         """Parameters before and after the blocks, tied ones once."""
-        return held(self.model.parts.before, self.at), held(self.model.parts.after, self.at)
+        parts = self.model.parts
+        return self._once("ends", lambda: (held(parts.before, self.at), held(parts.after, self.at)))
 
     @cached_property
     def held_apart(self) -> Held:
         """Parameters after the blocks where the tables they share are on another rank."""
         return held(self.model.parts.after, self.at, untied=True)
+
+    def sharded(self, zero: int) -> Rank:
+        """The same under a ZeRO stage, on which none of what is worked out here depends."""
+        found = Rank(self.model, replace(self.at, zero=zero))
+        found.__dict__.update({name: value for name, value in self.__dict__.items() if name not in ("model", "at")})
+        return found
+
+    def take(self, places: Any) -> Rank:
+        """Of arrays of degrees some, with what `held_states` asks for taken from what is known."""
+        found = Rank(self.model, self.at.take(places))
+        before, after = self.held_outside
+        found.__dict__["held_outside"] = before.take(places), after.take(places)
+        found.__dict__["largest_block"] = taken(self.largest_block, places)
+        return found
 
     @cached_property
     def largest_block(self) -> Any:

@@ -16,7 +16,7 @@ from suanli.nouns.layout import Layout
 from suanli.nouns.profile import Profile, StackProfile, Traits
 from suanli.nouns.step import Entry, StepEstimate
 from suanli.nouns.workload import Workload
-from suanli.plan.calibrate import Data, join_features, take_features
+from suanli.plan.calibrate import Data, join_features
 from suanli.plan.memory import memory_estimate
 from suanli.plan.observed import Observation
 from suanli.plan.refine import Step, best_step
@@ -53,7 +53,7 @@ def data_of(observations: Sequence[Observation], traits: Traits, prior: Profile)
     seconds = step_times(joined, prior)
     fastest = [min(np.flatnonzero(order == place), key=seconds.__getitem__) for place in range(len(observations))]
     return Data(
-        take_features(joined, np.array(fastest)), np.array([each.step_s for each in observations]),
+        joined.take(np.array(fastest)), np.array([each.step_s for each in observations]),
         tuple(each.labels for each in observations), np.ones(len(observations)),
     )  # fmt: skip
 

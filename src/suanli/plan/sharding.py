@@ -71,12 +71,23 @@ class Degrees:
             return replicas
         return replicas + (self.shards > 0) * (smaller(self.shards, replicas) - replicas)
 
+    def take(self, places: Any) -> Degrees:
+        """Of arrays some; numbers are of every layout."""
+        return replace(self, **{name: taken(getattr(self, name), places) for name in _ARRAYS})
+
+
+_ARRAYS = ("tp", "cp", "dp", "ep", "etp", "sp", "zero", "shards", "micro_batch")
+
+
+def taken(value: Any, places: Any) -> Any:
+    """Of an array some; a number is of every place."""
+    return value[places] if getattr(value, "ndim", 0) else value
+
 
 def degrees_of(layout: Layout, *, vocab_multiple: int = 1, imbalance: float = 1) -> Degrees:
     """The degrees of one layout."""
-    names = ("tp", "cp", "dp", "ep", "etp", "sp", "zero", "shards", "micro_batch")
     return Degrees(
-        **{name: getattr(layout, name) for name in names}, vocab_multiple=vocab_multiple, imbalance=imbalance
+        **{name: getattr(layout, name) for name in _ARRAYS}, vocab_multiple=vocab_multiple, imbalance=imbalance
     )
 
 
@@ -307,6 +318,10 @@ class Held:
     def times(self, count: int) -> Held:
         """So many of these."""
         return Held(*(count * getattr(self, name) for name in self.__dataclass_fields__))
+
+    def take(self, places: Any) -> Held:
+        """Of arrays some; numbers are of every layout."""
+        return Held(*(taken(getattr(self, name), places) for name in self.__dataclass_fields__))
 
 
 def held(pieces: Sequence[Piece], at: Degrees, copies: int = 1, untied: bool = False) -> Held:

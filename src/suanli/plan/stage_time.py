@@ -30,11 +30,24 @@ class Stages:
     expert: Array
 
 
+_MOST = 4096  # pipeline shapes of a model that are kept
+
+
 def rank_counts(parts: Parts, pp: int, vpp: int, layers: int = 0) -> tuple[Array, Array, Array]:
     """What the ranks of a pipeline hold: for each kind of rank the blocks of each kind, 1 where it has what is before
     all blocks, 1 for what is after; of these what full recompute of the first `layers` of every chunk (0: all) makes
-    again; and how many ranks are of that kind.
+    again; and how many ranks are of that kind. Kept with the parts: not to be written to.
     """
+    known, key = parts.ranks, (pp, vpp, layers)
+    found: tuple[Array, Array, Array] | None = known.get(key)
+    if found is None:
+        if len(known) >= _MOST:
+            known.clear()
+        found = known[key] = _rank_counts(parts, pp, vpp, layers)
+    return found
+
+
+def _rank_counts(parts: Parts, pp: int, vpp: int, layers: int) -> tuple[Array, Array, Array]:
     import numpy as np  # noqa: PLC0415
 
     sizes = np.array(chunk_sizes(parts.num_layers, pp, vpp))

@@ -23,6 +23,7 @@ from suanli.plan.accumulation import scatters
 from suanli.plan.columns import ENTRIES, LAUNCHES, SPANS
 from suanli.plan.comm_time import data_times, send_time
 from suanli.plan.compute_time import Local, block_time
+from suanli.plan.known_times import KnownTimes
 from suanli.plan.pieces import EXPERTS, Parts, Piece, parts_of
 from suanli.plan.sharding import Degrees, positions_of, rank_leaf
 from suanli.plan.stage_time import Stages, bubble_share, stages
@@ -32,6 +33,8 @@ _DUALPIPE = SCHEDULES.index("dualpipe")
 _NOTHING = 1e-30  # keeps 0/0 out where nothing is exchanged
 _SHARPNESS = 8.0  # how sharply the slower of two overlapping activities wins
 _BLOCK = ("tp", "cp", "ep", "etp", "micro_batch", "sp")  # what the time of a block depends on
+_JOBS = 16  # of a model that are kept: a question asks about the run on other links and in 8 bits too
+_OF_SHAPES = ("stages", "paired", "place")  # features that are of shapes, and which shape each layout has
 # What stages and exchanges depend on.
 _SHAPE = (*_BLOCK, "pp", "vpp", "dp", "schedule", "shards", "recompute", "recompute_layers")
 
@@ -53,9 +56,9 @@ class Job:
         object.__setattr__(self, "parts", parts_of(self.arch))
 
     @cached_property
-    def known(self) -> dict[tuple[float, ...], list[Array]]:
-        """Seconds of blocks by what they depend on, of single layouts asked for before."""
-        return {}
+    def known(self) -> KnownTimes:
+        """Seconds of blocks asked for before."""
+        return KnownTimes()
 
     @property
     def groups(self) -> tuple[tuple[Piece, ...], ...]:
@@ -92,6 +95,16 @@ class Features:
 
         held = Stages(*(getattr(self.stages, each.name)[..., self.place] for each in fields(Stages)))
         return replace(self, stages=held, paired=self.paired[self.place], place=np.arange(len(self.place)))
+
+    def take(self, rows: Array) -> Features:
+        """Those of some layouts, a layout as often as it is named; every one with a shape of its own."""
+        import numpy as np  # noqa: PLC0415
+
+        at = self.place[rows]
+        held = Stages(*(getattr(self.stages, each.name)[..., at] for each in fields(Stages)))
+        others = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _OF_SHAPES}
+        taken = {name: value[rows] for name, value in others.items()}
+        return Features(stages=held, paired=self.paired[at], place=np.arange(len(at)), **taken)
 
 
 def features(job: Job, grid: Grid, global_batch: Array) -> Features:
@@ -141,25 +154,33 @@ def width(parts: Parts) -> int:
     return max((piece.layer.dim for piece in parts.before if hasattr(piece.layer, "dim")), default=0)
 
 
+def job_of(arch: Arch, seq: int, dtype: str, curves: Any, fabric: Any, traits: Traits) -> Job:
+    """The job, with all that is known of it from earlier questions about the same model."""
+    kept: tuple[Job, ...] = arch.__dict__.get("_jobs", ())
+    asked = (seq, dtype, curves, fabric, traits)
+    same = [each for each in kept if (each.seq, each.dtype, each.curves, each.fabric, each.traits) == asked]
+    job = same[0] if same else Job(arch=arch, seq=seq, dtype=dtype, curves=curves, fabric=fabric, traits=traits)
+    object.__setattr__(arch, "_jobs", (job, *(each for each in kept if each is not job))[:_JOBS])
+    return job
+
+
 def block_times(job: Job, grid: Grid) -> list[Array]:
-    """Seconds of each kind of block and of both ends, computed once for layouts that share what matters."""
-    if len(grid) == 1:
-        key = tuple(float(getattr(grid, name)[0]) for name in _BLOCK)
-        if key not in job.known:
-            job.known[key] = _block_times(job, grid)
-        return job.known[key]
-    return _block_times(job, grid)
-
-
-def _block_times(job: Job, grid: Grid) -> list[Array]:
+    """Seconds [pass, column, layout] of each kind of block and of both ends, worked out once for layouts that share
+    what matters.
+    """
     import numpy as np  # noqa: PLC0415
 
     keys = np.stack([getattr(grid, name) for name in _BLOCK])
     unique, back = np.unique(keys, axis=1, return_inverse=True)
-    degrees = Degrees(**dict(zip(_BLOCK, unique, strict=True)))
+    found = job.known.times(unique, lambda keys: _block_times(job, keys))
+    return [each[:, :, back.reshape(-1)] for each in found]
+
+
+def _block_times(job: Job, keys: Array) -> list[Array]:
+    degrees = Degrees(**dict(zip(_BLOCK, keys, strict=True)))
     positions = positions_of(job.arch, Workload(phase="train", seq=job.seq))
     local = Local(degrees, positions, job.curves, job.fabric, job.traits, job.dtype)
-    return [block_time(pieces, local)[:, :, back.reshape(-1)] for pieces in job.groups]
+    return [block_time(pieces, local) for pieces in job.groups]
 
 
 def block_params(pieces: tuple[Piece, ...], grid: Grid) -> tuple[Array, Array]:
@@ -247,7 +268,7 @@ def _micro(features: Features, passes: _Passes, profile: Any, stages: Array) -> 
     found["recompute"] = busy[c.AGAIN]
     found["launch"] = sum(slow - kernels for slow, kernels in zip(launched, busy, strict=True))
     waits = 0 * busy[c.AGAIN]
-    if _shards(features):
+    if shards(features).any():
         waits = sum(_sharded(features, passes, profile, stages)) - sum(launched)
     found["weight gathers"] = waits * features.zero3
     found["gradient scatters"] = waits * (1 - features.zero3)
@@ -257,7 +278,7 @@ def _micro(features: Features, passes: _Passes, profile: Any, stages: Array) -> 
 def _sharded(features: Features, passes: _Passes, profile: Any, stages: Array) -> tuple[Array, Array]:
     """Seconds of the forward pass and of what follows it, with the gathers and scatters beside them."""
     forward, back, again = (each[features.place] for each in passes.launched)
-    if not _shards(features):
+    if not shards(features).any():
         return forward, back + again
     gather, scatter = (each * profile.gather * stages for each in (features.gather, features.scatter))
     return sharded_passes((forward, back + again), gather, scatter, features.scattered, profile, features.overlaps)
@@ -276,9 +297,9 @@ def _zero2_waits(features: Features, passes: _Passes, profile: Any) -> Array:
     return (sum(found) - forward - back - again) * features.zero3
 
 
-def _shards(features: Features) -> bool:
-    """Whether any layout exchanges states beside its micro-batches."""
-    return bool(features.scattered.any() or features.zero3.any())
+def shards(features: Features) -> Array:
+    """Which layouts exchange states beside their micro-batches."""
+    return (features.scattered != 0) | (features.zero3 != 0)
 
 
 def factors_of(profile: Any) -> dict[int, Array]:

@@ -7,7 +7,6 @@ dp on the degrees and ZeRO stage: each is worked out for the combinations that o
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -199,7 +198,7 @@ class GridTimes:
     def _part_again(self, pp: int, vpp: int, layers: int) -> float:
         if layers < 0:
             return 0.0
-        held, again, copies = self._ranks(pp, vpp, layers)
+        held, again, copies = rank_counts(self.job.parts, pp, vpp, layers)
         blocks, made = (copies @ each[:, :-ENDS] for each in (held, again))
         return float((made / blocks).min())
 
@@ -241,7 +240,7 @@ class GridTimes:
         import numpy as np  # noqa: PLC0415
 
         columns = (getattr(shapes, name).astype(int).tolist() for name in ("pp", "vpp", "recompute_layers"))
-        ranks = [self._ranks(*shape) for shape in zip(*columns, strict=True)]
+        ranks = [rank_counts(self.job.parts, *shape) for shape in zip(*columns, strict=True)]
         most = max((len(copies) for *_, copies in ranks), default=0)
         found = [np.zeros((len(ranks), most, len(self.params))) for _ in range(2)]
         copies = np.zeros((len(ranks), most))
@@ -250,10 +249,6 @@ class GridTimes:
             for table, own in zip((*found, copies), each, strict=True):
                 table[place, :count] = own
         return found[0], found[1], copies
-
-    @functools.lru_cache(maxsize=8192)  # noqa: B019  the object lives for one search
-    def _ranks(self, pp: int, vpp: int, layers: int) -> tuple[Array, Array, Array]:
-        return rank_counts(self.job.parts, pp, vpp, layers)
 
     def _step(self, grid: Grid, row: Array, found: _Stages, combination: Array, column: Array) -> Array:
         first, place = self.held.with_more(row, grid.vpp)
