@@ -28,7 +28,7 @@ def test_levers_of_a_layout():
     assert found["less recompute", "recompute full → selective"].recompute == "selective"
     assert found["interleave", "vpp 1 → 8, schedule 1f1b → interleaved"].vpp == 8
     assert found["schedule", "schedule 1f1b → zero-bubble"].schedule == "zero-bubble"
-    assert found["sequence parallelism", "sp True → False"].sp is False
+    assert found["sequence parallelism", "sp yes → no"].sp is False
     assert found["larger micro-batch", "micro_batch 2 → 4"].micro_batch == 4
     assert found["smaller micro-batch", "micro_batch 2 → 1"].micro_batch == 1
     assert found["ZeRO stage", "zero 1 → 3"].zero == 3
