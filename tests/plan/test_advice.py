@@ -59,7 +59,7 @@ def test_experts_are_a_lever_of_mixtures_only():
 
 def test_sequence_parallelism_goes_with_the_last_tensor_rank():
     layout = Layout(tp=2, dp=8, sp=True)
-    assert not proposed(SPACE, layout)["data for tensor parallelism", "tp 2 → 1, dp 8 → 16, sp True → False"].sp
+    assert not proposed(SPACE, layout)["data for tensor parallelism", "tp 2 → 1, dp 8 → 16, sp yes → no"].sp
 
 
 def test_a_pipeline_of_one_has_no_schedule():
