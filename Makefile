@@ -1,5 +1,5 @@
 # Each target sets up what it needs in .venv; a second call installs nothing.
-#   make run        account for a real run: Llama-3.1-405B on 16,384 H100
+#   make run        install the command and its page; account for a real run: Llama-3.1-405B on 16,384 H100
 #   make test       lint, types, layers, tests
 #   make test-full  the same with every slow differential test
 #   make docs       regenerate what the documentation takes from the code
@@ -24,6 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(CORE)
 	@$(BIN)/python examples/llama_3_1_405b.py
 	@echo; echo "The command is $(BIN)/suanli: try $(BIN)/suanli --help"
+	@echo "The page of every verb: $(BIN)/suanli web --open"
 
 test: lint
 	@sh scripts/browser.sh
@@ -60,8 +61,8 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(CORE): pyproject.toml | $(VENV)/bin/python
-	@echo "installing Suanli …"
-	@$(PIP) install -e .
+	@echo "installing Suanli and its page …"
+	@$(PIP) install -e '.[web]'
 	@touch $@
 
 $(TEST): $(CORE)

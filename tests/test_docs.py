@@ -195,13 +195,20 @@ def test_the_readme_s_tree_is_the_source_s():
     assert named == {path.name for path in (ROOT / "src" / "suanli").iterdir()} - kept_out
 
 
-def test_the_two_commands_come_first():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    opening = [line for line in text.splitlines() if line][:6]
-    assert opening[0].startswith("# Suanli")
-    assert opening[2] == "```sh"
-    assert opening[3].startswith("make run ")
-    assert opening[4].startswith("make test ")
+@pytest.mark.parametrize(("page", "first"), [("README.md", "Keeps the books"), ("README.zh.md", "深度学习的算力账本")])
+def test_what_it_is_then_the_two_commands_then_the_page_come_first(page, first):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    opening = [line for line in text.splitlines() if line][:14]
+    assert opening[0].startswith("# Suanli") and opening[2].startswith(first)
+    assert opening[3] == "```sh"
+    assert opening[4].startswith("make run ")
+    assert opening[5].startswith("make test ")
+    assert ".venv/bin/suanli web --open" in opening[7]
+    assert any("](docs/images/page-" in line for line in opening[8:])
+
+
+def test_make_run_installs_what_the_page_needs():
+    assert "install -e '.[web]'" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_the_glossary_has_each_term_once():

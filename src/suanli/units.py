@@ -303,10 +303,10 @@ def format_power(value: float, digits: int = 4) -> str:
     return f"{number} {prefix}W"
 
 
-def format_change(fraction: float) -> str:
+def format_change(fraction: float, digits: int = 2) -> str:
     """A change, a part of what it was, in percent with its sign: `-2.67 %`; one that rounds to nothing is `0.00 %`."""
-    text = f"{fraction * 100:+.2f} %"
-    return text[1:] if text[1:] == "0.00 %" else text
+    text = f"{fraction * 100:+.{digits}f}"
+    return f"{text if float(text) else text[1:]} %"
 
 
 FORMATS: Mapping[str, Callable[[float], str]] = {

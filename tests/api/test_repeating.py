@@ -177,6 +177,14 @@ def test_a_report_and_itself(tmp_path: Path) -> None:
     assert found.equal and not found.inputs and found.compared > 50
 
 
+def test_both_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        suanli.diff(tmp_path / "a.json", tmp_path / "b.json")
+    assert [fault.message for fault in caught.value.faults] == [
+        "the report A cannot be read", "the report B cannot be read",
+    ]  # fmt: skip
+
+
 def test_reports_of_different_verbs(tmp_path: Path) -> None:
     first, second = (written(tmp_path, made(name).to_dict(), f"{name}.json") for name in ("mfu", "train"))
     with pytest.raises(InputError, match="reports of different verbs have no numbers in common in A, B; got mfu and "):

@@ -169,6 +169,12 @@ def test_a_failing_verification_exits_1(monkeypatch: pytest.MonkeyPatch) -> None
     assert "1 claims FAIL" in done.stdout
 
 
+def test_the_list_of_verbs_cuts_no_sentence() -> None:
+    text = " ".join(call("--help").stdout.split())
+    assert "..." not in text.partition("Commands:")[2]
+    assert "Tell MFU and HFU of a measured run, under one convention and beside the common ones." in text
+
+
 def test_help_of_every_verb_tells_an_example() -> None:
     for verb in ("count", "mfu", "train", "gpus", "models", "why", "verify"):
         done = call(f"{verb} --help")

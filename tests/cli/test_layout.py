@@ -72,6 +72,15 @@ def test_without_its_numbers_every_one_is_asked_for():
     assert found.output.count("error: ") == 3
 
 
+def test_the_bar_is_gone_before_the_report_is_printed(monkeypatch):
+    """Left on the terminal, it would draw itself between the lines of the report."""
+    left = []
+    monkeypatch.setattr(Bar, "__exit__", lambda self, *_: left.append("bar"))
+    monkeypatch.setattr("suanli.cli.run.show", lambda *_, **__: left.append("report"))
+    assert call("--pin", "cp=1,pp=1,tp=1").exit_code == 0
+    assert left == ["bar", "report"]
+
+
 def test_a_bar_is_shown_only_on_a_terminal_and_after_a_while(monkeypatch):
     with Bar() as bar:
         bar(0.5)

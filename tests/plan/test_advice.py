@@ -28,7 +28,7 @@ def test_levers_of_a_layout():
     assert found["less recompute", "recompute full → selective"].recompute == "selective"
     assert found["interleave", "vpp 1 → 8, schedule 1f1b → interleaved"].vpp == 8
     assert found["schedule", "schedule 1f1b → zero-bubble"].schedule == "zero-bubble"
-    assert found["sequence parallelism", "sp True → False"].sp is False
+    assert found["sequence parallelism", "sp yes → no"].sp is False
     assert found["larger micro-batch", "micro_batch 2 → 4"].micro_batch == 4
     assert found["smaller micro-batch", "micro_batch 2 → 1"].micro_batch == 1
     assert found["ZeRO stage", "zero 1 → 3"].zero == 3
@@ -59,7 +59,7 @@ def test_experts_are_a_lever_of_mixtures_only():
 
 def test_sequence_parallelism_goes_with_the_last_tensor_rank():
     layout = Layout(tp=2, dp=8, sp=True)
-    assert not proposed(SPACE, layout)["data for tensor parallelism", "tp 2 → 1, dp 8 → 16, sp True → False"].sp
+    assert not proposed(SPACE, layout)["data for tensor parallelism", "tp 2 → 1, dp 8 → 16, sp yes → no"].sp
 
 
 def test_a_pipeline_of_one_has_no_schedule():

@@ -37,7 +37,7 @@ REFUSED: list[tuple[str, str, str]] = [
     (json.dumps(GOOD | {"kind": None}), "no_report", "expected JSON with kind, inputs and result"),
     (json.dumps(GOOD)[:-5], "bad_json", "the JSON of the report cannot be read"),
     (json.dumps(GOOD | {"result": {"a": float("nan")}}), "bad_json", "NaN is no number of JSON"),
-    ('{"a":' * 100_000, "bad_json", "the JSON of the report cannot be read"),
+    ('{"a":' * 100_000, "bad_json", "the JSON of the report is nested too deeply in "),
     (json.dumps(GOOD | {"schema": 2}), "other_schema", "got 2; expected schema 1"),
     (json.dumps({"ok": False, "error": {"code": "x", "message": "it broke"}}), "an_error", "got 'it broke'"),
 ]

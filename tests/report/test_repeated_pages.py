@@ -93,7 +93,7 @@ PRINTED = [
 @pytest.mark.parametrize(("key", "value", "text"), PRINTED)
 def test_numbers_are_printed_in_the_unit_of_their_key(key: str, value: float, text: str) -> None:
     assert printed(key, value) == text
-    assert printed(key, abs(value), signed=True) == "+" + text.lstrip("-")
+    assert printed(key, abs(value), signed=True) == "+" + text.lstrip("-").replace("%", "points")
 
 
 def test_real_reports(tmp_path: Path) -> None:

@@ -100,3 +100,20 @@ def test_the_example_stands_for_itself_alone() -> None:
 def test_faults_come_through() -> None:
     with pytest.raises(UnknownNameError, match="unknown device"):
         shown("mfu", MFU | {"gpu": "h100-smx"}, {}, "en", "iec")
+
+
+def test_where_an_upload_lies_is_told_nowhere(tmp_path: Path) -> None:
+    """Neither in a fault nor in the answer, on the page or in a file of it."""
+    folder = tmp_path / "up-1" / "uploaded"
+    folder.mkdir(parents=True)
+    (folder / "none.html").write_text("")
+    with pytest.raises(InputError) as caught:
+        shown("rerun", {}, {"file": [folder / "none.html"]}, "en", "iec")
+    assert caught.value.faults[0].where == "none.html"
+    path = folder / "r.json"
+    path.write_text(answered.answer("mfu", MFU, {}).to_json())
+    found = shown("rerun", {}, {"file": [path]}, "en", "iec")
+    assert "r.json" in found.html and str(tmp_path) not in found.html + found.headline
+    for suffix in ("html", "json", "md"):
+        content = as_file("rerun", {}, {"file": [path]}, "en", "iec", suffix).decode()
+        assert "r.json" in content and str(tmp_path) not in content

@@ -85,6 +85,15 @@ def test_other_files_are_no_assets(client: TestClient) -> None:
     assert client.get("/assets/..%2fpages.py").status_code == 404
 
 
+def test_a_browser_is_shown_a_page_where_there_is_none_and_a_program_json(client: TestClient) -> None:
+    seen = client.get("/nope?lang=zh", headers={"accept": "text/html,*/*"})
+    assert seen.status_code == 404 and "没有这个页面" in seen.text and 'href="/?lang=zh"' in seen.text
+    assert not Parsed(seen.text).unclosed
+    for address, accept in (("/nope", "*/*"), ("/api/nope", "text/html")):
+        told = client.get(address, headers={"accept": accept})
+        assert told.status_code in (404, 405) and told.json()["ok"] is False
+
+
 def test_no_script_or_style_names_another_origin(client: TestClient) -> None:
     for name in ("page.css", "page.js", "shell.js", "widgets.js", "report.css", "report.js"):
         text = client.get(f"/assets/{name}").text

@@ -103,7 +103,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, started: list[Settin
     assert done.exit_code == 2
     assert done.stderr == (
         "error: the page needs libraries that are not installed in suanli web; got no fastapi, uvicorn. "
-        "Run `pip install 'suanli[web]'`.\n"
+        "In a checkout: `python -m pip install '.[web]'`.\n"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from suanli.api.changes import changes_of
 from suanli.api.keeping import LIVE
+from suanli.api.request import Request
 from suanli.errors import Fault, InputError, shown
 from suanli.nouns.result import Result
 from suanli.nouns.workload import option
@@ -57,7 +58,11 @@ def diff(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> Resul
 
     Raises InputError for what is no report, and for reports of different verbs.
     """
-    one, other = read_report(Path(first).expanduser(), "A"), read_report(Path(second).expanduser(), "B")
+    request = Request()
+    one = request.attempt(lambda: read_report(Path(first).expanduser(), "A"))
+    other = request.attempt(lambda: read_report(Path(second).expanduser(), "B"))
+    request.check()
+    assert one is not None and other is not None
     if one.kind != other.kind:
         raise InputError(
             Fault(code="other_kind", message="reports of different verbs have no numbers in common", where="A, B",

@@ -80,20 +80,17 @@ def command(
 
     Example: suanli explain rank0.pt.trace.json.gz --gpu h100-sxm
     """
-    with Bar("trace") as bar:
-        run(
-            lambda: _written(
-                api.explain(
-                    *traces, model=model, seq=seq, batch=batch, gpus=gpus, gpu=gpu, dtype=dtype, convention=convention,
-                    against=against, compare=compare, steps=steps, device=device, engine=engine, workers=workers,
-                    cache=cache, progress=bar,
-                ),
-                kernels_csv,
-            ),
-            as_json=json,
-            output=output,
-            failed=never,
-        )  # fmt: skip
+
+    def asked() -> Result:
+        with Bar("trace") as bar:  # gone before the report is printed
+            found = api.explain(
+                *traces, model=model, seq=seq, batch=batch, gpus=gpus, gpu=gpu, dtype=dtype, convention=convention,
+                against=against, compare=compare, steps=steps, device=device, engine=engine, workers=workers,
+                cache=cache, progress=bar,
+            )  # fmt: skip
+        return _written(found, kernels_csv)
+
+    run(asked, as_json=json, output=output, failed=never)
 
 
 def _written(result: Result, kernels: Path | None) -> Result:

@@ -10,6 +10,7 @@ from suanli import api
 from suanli.cli.options import Dtype, Gpu, Json, Model, Output, Seq, Text, text_option
 from suanli.cli.progress import Bar
 from suanli.cli.run import never, run
+from suanli.nouns.result import Result
 
 Gpus = Annotated[Text, text_option("--gpus", "GPUs of the run; several numbers are compared: 512,1024.", metavar="N")]
 GlobalBatch = Annotated[Text, text_option("--global-batch", "Sequences in one step.", metavar="N")]
@@ -69,13 +70,12 @@ def command(
 
     Example: suanli layout llama-3.1-405b --gpu h100-sxm --gpus 16384 --global-batch 2048 --seq 8192 --pin cp=1
     """
-    with Bar() as bar:
-        run(
-            lambda: api.layout(
+
+    def asked() -> Result:
+        with Bar() as bar:  # gone before the report is printed
+            return api.layout(
                 model, gpu=gpu, gpus=gpus, global_batch=global_batch, seq=seq, pin=pin, dtype=dtype, stack=stack,
                 fabric=fabric, top=top, memory_limit=memory_limit, why=why, emit=emit, progress=bar,
-            ),
-            as_json=json,
-            output=output,
-            failed=never,
-        )  # fmt: skip
+            )  # fmt: skip
+
+    run(asked, as_json=json, output=output, failed=never)

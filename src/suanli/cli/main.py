@@ -9,6 +9,7 @@ import sys
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from suanli.cli import (
     calibrate,
@@ -35,8 +36,21 @@ from suanli.errors import Fault, InputError, SuanliError
 from suanli.units import units_as
 from suanli.version import VERSION
 
+
+class _Verbs(TyperGroup):
+    """The verbs with the whole of their sentence, over lines where it is long."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(limit=_WHOLE)) for name, each in found if each])
+
+
+_WHOLE = 1000  # characters: no sentence is cut
+
 app = typer.Typer(
     name="suanli",
+    cls=_Verbs,
     help="Suanli (算力) keeps the books of deep-learning compute: count, measure, plan, explain, verify.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -11,6 +11,7 @@ from suanli import api
 from suanli.cli.options import Gpu, Json, Text, text_option
 from suanli.cli.progress import progress_bar
 from suanli.cli.run import run
+from suanli.nouns.result import Result
 
 Traces = Annotated[list[Path], typer.Argument(help="Traces of profilers, and folders of them.", show_default=False)]
 Target = Annotated[
@@ -35,10 +36,9 @@ def command(
 
     Example: suanli summarise rank7.json.gz -o summaries/rank7.parquet
     """
-    with progress_bar("summarising") as told:
-        run(
-            lambda: api.summarise(traces, output, gpu=gpu, engine=engine, workers=workers, progress=told),
-            as_json=json,
-            output=None,
-            failed=lambda result: any(each.output is None for each in result.files),
-        )
+
+    def asked() -> Result:
+        with progress_bar("summarising") as told:  # gone before the report is printed
+            return api.summarise(traces, output, gpu=gpu, engine=engine, workers=workers, progress=told)
+
+    run(asked, as_json=json, output=None, failed=lambda result: any(each.output is None for each in result.files))

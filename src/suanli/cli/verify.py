@@ -10,6 +10,7 @@ from suanli import api
 from suanli.cli.options import Json, Output, Text, text_option
 from suanli.cli.progress import progress_bar
 from suanli.cli.run import run
+from suanli.nouns.result import Result
 
 _SECTIONS = "articles, runs, models, predictions, scaling, serving; or traces, which needs data. Default: all but that."
 Only = Annotated[Text, text_option("--only", _SECTIONS, metavar="SECTION")]
@@ -41,8 +42,9 @@ def command(
 
     Example: suanli verify --only runs
     """
-    with progress_bar("checking") as progress:
-        run(
-            lambda: api.verify(only, every=all_, types=types, data=data, progress=progress), as_json=json,
-            output=output, failed=lambda result: not result.ok,
-        )  # fmt: skip
+
+    def asked() -> Result:
+        with progress_bar("checking") as progress:  # gone before the report is printed
+            return api.verify(only, every=all_, types=types, data=data, progress=progress)
+
+    run(asked, as_json=json, output=output, failed=lambda result: not result.ok)

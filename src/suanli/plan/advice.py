@@ -45,6 +45,9 @@ def changes(space: Space, layout: Layout) -> Iterator[Change]:
 
 
 def _said(name: str, value: Any) -> str:
+    """A value as `--pin` takes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "all" if value is None and name in ("recompute_layers", "shards") else str(value)
 
 

@@ -38,8 +38,10 @@ def read_report(path: Path, where: str = "") -> Report:
                 hint="A report is an .html or .json written by -o, or what --json printed.")  # fmt: skip
     try:
         found = json.loads(inside.group(1) if inside else text, parse_constant=_no_number)
-    except (ValueError, RecursionError) as problem:
-        _refuse(path, "bad_json", "the JSON of the report cannot be read", got=str(problem)[:80])
+    except RecursionError:
+        _refuse(path, "bad_json", "the JSON of the report is nested too deeply")
+    except ValueError as problem:
+        _refuse(path, "bad_json", "the JSON of the report cannot be read", got=str(problem))
     return _report(path, found)
 
 

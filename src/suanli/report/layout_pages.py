@@ -10,7 +10,7 @@ from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN, closing, exact, share
 from suanli.report.document import Document, Facts, Lines, Table
 from suanli.report.run_pages import percent
-from suanli.units import format_bytes, format_seconds, format_usd
+from suanli.units import format_bytes, format_change, format_seconds, format_usd
 
 SMALLEST_SHOWN = 5e-4  # of the step: smaller entries are added up as `others`
 ROUNDING = 1e-9  # of the step: what sums of floating-point numbers leave, no entry
@@ -110,7 +110,7 @@ def _front(plan: Any) -> Table:
 def _advice(plan: Any) -> Table:
     rows = tuple(
         (
-            each.lever, each.change, f"{each.gain_fraction * 100:+.1f} %", format_seconds(each.step_time_s),
+            each.lever, each.change, format_change(each.gain_fraction, 1), format_seconds(each.step_time_s),
             format_bytes(each.memory_bytes), "" if each.fits else "does not fit",
         )
         for each in plan.advice[:LEVERS]

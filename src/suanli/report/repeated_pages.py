@@ -19,11 +19,12 @@ from suanli.units import (
 MOST = 200  # rows of a table; the JSON has all
 _ONLY = {"then": "Only then", "now": "Only now", "A": "Only in A", "B": "Only in B"}
 LONGEST = 60  # characters of a value
+PARTS = "percent3"
 # Endings of keys, and how numbers of these are printed; the first that fits.
 _PRINTED = (
     ("flop_per_s", "flop_per_s"), ("bytes_per_s", "bytes_per_s"), ("_bytes", "bytes"), ("_flops", "flops"),
-    ("_usd", "usd"), ("_s", "seconds"), ("seconds", "seconds"), ("_fraction", "percent3"), ("mfu", "percent3"),
-    ("hfu", "percent3"), ("goodput", "percent3"),
+    ("_usd", "usd"), ("_s", "seconds"), ("seconds", "seconds"), ("_fraction", PARTS), ("mfu", PARTS), ("hfu", PARTS),
+    ("goodput", PARTS),
 )  # fmt: skip
 _INSIDE = (("bytes.", "bytes"), ("memory_bytes.", "bytes"), ("flops.", "flops"))
 
@@ -94,7 +95,11 @@ def _numbers(rows: tuple[Moved, ...], first: str, second: str) -> Table:
 def printed(key: str, value: float, *, signed: bool = False) -> str:
     """A number of a key in the unit that its name says, else as it is; `signed` with its sign."""
     sign = ("-" if value < 0 else "+") if signed else ("-" if value < 0 else "")
-    return sign + format_as(abs(value), _format(key)) if _format(key) else sign + format_exact(abs(value))
+    spec = _format(key)
+    text = format_as(abs(value), spec) if spec else format_exact(abs(value))
+    if signed and spec == PARTS:  # a difference of two percentages is no percentage of either
+        text = text.replace("%", "points")
+    return sign + text
 
 
 def _format(key: str) -> str:

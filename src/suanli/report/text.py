@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.padding import Padding
@@ -16,18 +18,28 @@ FIRST_COLUMN_WHOLE = 52  # names up to this long are not broken over lines
 NARROWEST_WORDS = 16  # columns of words are folded down to this
 GAP, INDENT = 2, 2
 READABLE = 78  # longer lines of prose are hard to follow
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # what a terminal would obey: colours, titles, cursor
 
 
 def print_document(document: Document, console: Console) -> None:
     """Print headline and blocks."""
-    console.print(Text(document.headline, style="bold"))
+    console.print(Text(visible(document.headline), style="bold"))
     for block in document.blocks:
         if _empty(block):
             continue
         console.print()
         if block.title:
-            console.print(Text(block.title, style="bold cyan"))
+            console.print(Text(visible(block.title), style="bold cyan"))
         console.print(Padding(_body(block, console.width - INDENT), (0, 0, 0, INDENT)))
+
+
+def visible(text: str) -> str:
+    """The text with its control characters written out: names in files of others may hold any, like `\\x1b[2J`."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def _cell(text: str) -> str:
+    return escape(visible(text))
 
 
 def _empty(block: Block) -> bool:
@@ -38,11 +50,11 @@ def _body(block: Block, width: int) -> RichTable | Text:
     if isinstance(block, Chart):
         return Text("\n").join(Text.assemble(*line) for line in drawn(block, width))
     if isinstance(block, Lines):
-        return Text("\n".join(block.lines))
+        return Text(visible("\n".join(block.lines)))
     if isinstance(block, Prose):
-        return Text("\n\n".join("\n".join(wrapped(each, min(width, READABLE))) for each in block.paragraphs))
+        return Text("\n\n".join("\n".join(wrapped(visible(each), min(width, READABLE))) for each in block.paragraphs))
     if isinstance(block, Picture):
-        return Text("\n".join(block.rows), no_wrap=True)
+        return Text(visible("\n".join(block.rows)), no_wrap=True)
     if isinstance(block, Facts):
         return _facts(block)
     return _table(block) if least_width(block) <= width else _records(block)
@@ -54,7 +66,7 @@ def _facts(block: Facts) -> RichTable:
     grid.add_column(justify="right" if block.right else "left", no_wrap=block.right, overflow="fold")
     grid.add_column(style="dim", overflow="fold")
     for label, value, remark in block.rows:
-        grid.add_row(escape(label), escape(value), escape(remark))
+        grid.add_row(_cell(label), _cell(value), _cell(remark))
     return grid
 
 
@@ -78,9 +90,9 @@ def _table(block: Table) -> RichTable:
     table = RichTable(box=None, padding=(0, GAP, 0, 0), header_style="dim", show_edge=False)
     for index, name in enumerate(block.columns):
         justify: JustifyMethod = "right" if block.aligned_right(index) else "left"
-        table.add_column(escape(name), justify=justify, overflow="fold", no_wrap=_kept_whole(block, index))
+        table.add_column(_cell(name), justify=justify, overflow="fold", no_wrap=_kept_whole(block, index))
     for row in block.rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(_cell(cell) for cell in row))
     return table
 
 
@@ -92,7 +104,7 @@ def _records(block: Table) -> RichTable:
     for row in block.rows:
         for name, cell in zip(block.columns, row, strict=True):
             if cell:
-                grid.add_row(escape(name), escape(cell))
+                grid.add_row(_cell(name), _cell(cell))
         grid.add_row("", "")
     return grid
 

@@ -11,12 +11,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from suanli.errors import SuanliError
 from suanli.nouns.result import Result
-from suanli.web.call import call
+from suanli.web.call import call, cleaned, without_folders
 
 Tell = Callable[[int, int, str], None]
 Files = Mapping[str, Sequence[Path]]
 EXAMPLE = "example"  # stands for a trace of our own, made by examples/step.json's maker
+TEXTS = ("csv", "html", "json", "md")
 KEPT = 3  # answers a worker remembers, so that a question about a number does not work them out again
 
 
@@ -35,7 +37,10 @@ def answer(verb: str, given: Mapping[str, Any], files: Files, tell: Tell | None 
     """The verb's result, remembered for the next question about it. Raises SuanliError."""
     key = json.dumps([verb, given, {name: list(map(str, paths)) for name, paths in files.items()}], sort_keys=True)
     if key not in _answers:
-        _answers[key] = _called(verb, given, files, tell)
+        try:
+            _answers[key] = _called(verb, given, files, tell)
+        except SuanliError as problem:
+            raise cleaned(problem, files) from None
         while len(_answers) > KEPT:
             _answers.popitem(last=False)
     _answers.move_to_end(key)
@@ -63,7 +68,8 @@ def shown(
     result = answer(verb, given, files, tell)
     with units_as(units):
         headline = translate(document_of(result).headline, lang)
-    return Shown(headline, fragment(result, lang=lang, units=units))
+    html = fragment(result, lang=lang, units=units)
+    return Shown(without_folders(headline, files), without_folders(html, files))
 
 
 def why_note(
@@ -89,4 +95,5 @@ def as_file(
     with tempfile.TemporaryDirectory(prefix="suanli-") as folder, spoken_in(lang), units_as(units):
         path = Path(folder) / f"report.{suffix}"
         write_result(result, path)
-        return path.read_bytes()
+        content = path.read_bytes()
+    return without_folders(content.decode(), files).encode() if suffix in TEXTS else content

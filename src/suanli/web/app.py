@@ -75,9 +75,13 @@ async def _told(_: Request, problem: Exception) -> Response:
     return error_response(problem)
 
 
-async def _http(_: Request, problem: Exception) -> Response:
-    """What the framework refuses: no such address, no such method."""
+async def _http(request: Request, problem: Exception) -> Response:
+    """What the framework refuses: no such address, no such method. A browser is shown a page, a program JSON."""
     assert isinstance(problem, HTTPException)
+    reads = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api")
+    if problem.status_code == 404 and reads and find_spec(PAGE) is not None:
+        page: Response = import_module(PAGE).missing(request)
+        return page
     found = error_response(refusal(problem.status_code, f"http_{problem.status_code}", str(problem.detail).lower()))
     for name, value in (problem.headers or {}).items():
         found.headers[name] = value

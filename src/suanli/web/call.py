@@ -81,7 +81,7 @@ def reply(verb: str, given: Mapping[str, Any], files: Uploads | None = None, *, 
     try:
         return without_folders(call(verb, given, files, tell=tell).to_json(), files)
     except SuanliError as problem:
-        raise _cleaned(problem, files) from None
+        raise cleaned(problem, files) from None
 
 
 def without_folders(text: str, files: Uploads | None) -> str:
@@ -92,7 +92,8 @@ def without_folders(text: str, files: Uploads | None) -> str:
     return text
 
 
-def _cleaned(problem: SuanliError, files: Uploads | None) -> SuanliError:
+def cleaned(problem: SuanliError, files: Uploads | None) -> SuanliError:
+    """The error with uploads called by their names alone."""
     from dataclasses import fields  # noqa: PLC0415  of errors alone
 
     def clean(fault: Any) -> Any:

@@ -72,6 +72,11 @@ def _add_shell(made: APIRouter) -> None:
         return Response(names_json(), media_type="application/json", headers={"cache-control": "max-age=3600"})
 
 
+def missing(request: Request) -> Response:
+    """What a browser is shown where there is no page."""
+    return HTMLResponse(render("missing.html", **_frame(request, _language(request))), 404, headers=NEVER)
+
+
 def _language(request: Request) -> str:
     asked = request.query_params.get("lang", LANGUAGES[0])
     return asked if asked in LANGUAGES else LANGUAGES[0]

@@ -30,7 +30,7 @@ def check_extras() -> None:
     if missing:
         raise MissingExtraError(Fault(code="missing_extra", message="the page needs libraries that are not installed",
                                       where="suanli web", got="no " + ", ".join(missing),
-                                      hint="Run `pip install 'suanli[web]'`."))  # fmt: skip
+                                      hint="In a checkout: `python -m pip install '.[web]'`."))  # fmt: skip
 
 
 def bind(host: str, port: int | None) -> socket.socket:
