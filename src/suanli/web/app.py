@@ -21,7 +21,7 @@ from suanli.version import VERSION
 from suanli.web import api
 from suanli.web.desk import Desk
 from suanli.web.errors import error_response, refusal
-from suanli.web.guard import Guard
+from suanli.web.guard import HEADERS, Guard
 from suanli.web.jobs import Jobs
 from suanli.web.openapi import openapi
 from suanli.web.settings import Settings
@@ -87,4 +87,7 @@ async def _http(_: Request, problem: Exception) -> Response:
 async def _mistake(_: Request, problem: Exception) -> Response:
     traceback.print_exception(problem)
     fault: dict[str, Any] = {"got": type(problem).__name__, "hint": "Please report it with the request."}
-    return error_response(BrokenError(Fault(code="internal", message="the server made a mistake", **fault)))
+    found = error_response(BrokenError(Fault(code="internal", message="the server made a mistake", **fault)))
+    for name, value in {**HEADERS, "cache-control": "no-store"}.items():  # this answer is given outside the guard
+        found.headers[name] = value
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -81,18 +82,20 @@ def reply(verb: str, given: Mapping[str, Any], files: Uploads | None = None, *, 
     try:
         return without_folders(call(verb, given, files, tell=tell).to_json(), files)
     except SuanliError as problem:
-        raise _cleaned(problem, files) from None
+        raise cleaned(problem, files) from None
 
 
 def without_folders(text: str, files: Uploads | None) -> str:
     """The text with uploads called by their names alone: where the server keeps them is its own affair."""
     for paths in (files or {}).values():
         for each in [paths] if isinstance(paths, Path) else paths:
-            text = text.replace(f"{each.parent}/", "")
+            for folder in {f"{each.parent}/", html.escape(f"{each.parent}/")}:
+                text = text.replace(folder, "")
     return text
 
 
-def _cleaned(problem: SuanliError, files: Uploads | None) -> SuanliError:
+def cleaned(problem: SuanliError, files: Uploads | None) -> SuanliError:
+    """The error with uploads called by their names alone."""
     from dataclasses import fields  # noqa: PLC0415  of errors alone
 
     def clean(fault: Any) -> Any:

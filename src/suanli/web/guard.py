@@ -36,6 +36,7 @@ HEADERS = {
 }
 LOCAL = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::", "")
+COMPUTING = "/page/"  # asked for by the page's own script and its links alone, for some of it is work
 COOKIE, PARAMETER = "suanli_token", "token"
 _HOW = "Open the address that `suanli web` printed, or send `Authorization: Bearer TOKEN`."
 _SAFE = ("GET", "HEAD")
@@ -75,7 +76,7 @@ class Guard:
         """None where the request may pass; else the answer. Raises HttpError."""
         headers = Headers(scope=scope)
         self._check_host(headers.get("host", ""))
-        if scope["method"] not in _SAFE:
+        if scope["method"] not in _SAFE or scope["path"].startswith(COMPUTING):
             _check_origin(headers)
         self._check_size(headers)
         return self._check_token(scope, headers)

@@ -112,9 +112,10 @@ def _server(settings: Settings) -> uvicorn.Server:
     import uvicorn  # noqa: PLC0415  an optional extra
 
     from suanli.web.app import create_app  # noqa: PLC0415  fastapi comes with it
+    from suanli.web.wire import Wire  # noqa: PLC0415
 
     config = uvicorn.Config(
-        create_app(settings), log_level="warning", access_log=False, ws="none", proxy_headers=False,
+        create_app(settings), log_level="warning", access_log=False, http=Wire, ws="none", proxy_headers=False,
         server_header=False,
         timeout_keep_alive=30, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=64 * KIBI,
     )  # fmt: skip
