@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from suanli.errors import Fault, InputError, SuanliError
-from suanli.web.workers import BrokenError, BusyError, TooSlowError
+from suanli.web.workers import BrokenError, BusyError, EndedError, TooSlowError
 
 OURS, BUSY = 500, 503  # from the first on the server's fault; the second to be asked again
 RETRY_S = "5"
@@ -29,10 +29,10 @@ def refusal(status: int, code: str, message: str, **parts: str) -> HttpError:
 
 
 def status_of(problem: SuanliError) -> int:
-    """The HTTP status: 422 for what a verb refuses, 503 busy, 504 too slow, 500 a mistake of ours."""
+    """The HTTP status: 422 for what a verb refuses, 503 busy or ended, 504 too slow, 500 a mistake of ours."""
     if isinstance(problem, HttpError):
         return problem.status
-    if isinstance(problem, BusyError):
+    if isinstance(problem, BusyError | EndedError):
         return BUSY
     if isinstance(problem, TooSlowError):
         return 504

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import secrets
+import signal
 import socket
 import sys
 from dataclasses import replace
@@ -100,12 +102,19 @@ def serve(settings: Settings, port: int | None, *, open_: bool = False) -> None:
         import webbrowser  # noqa: PLC0415  only where it was asked for
 
         webbrowser.open(address(set_up, number))
+    with contextlib.suppress(ValueError):  # not the main thread: no signals there
+        signal.signal(signal.SIGTERM, _end)  # uvicorn ends in order, then raises it again
     try:
         server.run(sockets=[listening])
     except KeyboardInterrupt:  # uvicorn raises it again after a clean end
         pass
     finally:
         listening.close()
+
+
+def _end(number: int, _: object) -> None:
+    """End as Python does, so that what is deleted at its end is."""
+    raise SystemExit(128 + number)
 
 
 def _server(settings: Settings) -> uvicorn.Server:

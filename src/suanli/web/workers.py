@@ -29,11 +29,15 @@ GRACE_S = 1.0  # that a worker may take to end by itself when the server does
 _REPORT = "Please report it with the request."
 _AGAIN = "Ask again in some seconds."
 _ENDED = Fault(code="worker_ended", message="the process that did the work ended before its answer",
-               hint="It may have run out of memory; ask for less.")  # fmt: skip
+               hint="Ask again; where it ends again it has run out of memory: ask for less.")  # fmt: skip
 
 
 class BusyError(SuanliError):
     """More requests wait than the server takes."""
+
+
+class EndedError(SuanliError):
+    """A process ended before its answer: it was killed, by a person or for want of memory."""
 
 
 class TooSlowError(SuanliError):
@@ -41,7 +45,7 @@ class TooSlowError(SuanliError):
 
 
 class BrokenError(SuanliError):
-    """A fault of ours: a verb raised what it should not, or its process ended."""
+    """A fault of ours: a verb raised what it should not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,14 +124,14 @@ class Worker:
             self.kill()
 
     def ask(self, work: Work, seconds: float, tell: Tell | None, left: threading.Event) -> Any:
-        """The answer. Raises what the work raised, TooSlowError after `seconds`, BrokenError. `left` is set before
-        `kill` is called: a process that is being started just then is seen by this thread alone.
+        """The answer. Raises what the work raised, TooSlowError after `seconds`, EndedError, BrokenError. `left` is
+        set before `kill` is called: a process that is being started just then is seen by this thread alone.
         """
         try:
             kind, value = self._answer(work, time.monotonic() + seconds, tell, left)
         except (EOFError, OSError):  # the pipe broke: the process is gone
             self.kill()
-            raise BrokenError(_ENDED) from None
+            raise EndedError(_ENDED) from None
         if kind == "fault":
             raise value
         if kind == "broken":
@@ -200,7 +204,8 @@ class Pool:
     async def warm(self) -> None:
         """Start every process before the first question."""
         loop = asyncio.get_running_loop()
-        await asyncio.gather(*(loop.run_in_executor(self._threads, each.start) for each in self._all))
+        starts = (loop.run_in_executor(self._threads, each.start) for each in self._all)
+        await asyncio.gather(*starts, return_exceptions=True)  # one that cannot start is started by its first question
 
     async def run(self, work: Work, seconds: float, tell: Tell | None = None) -> Any:
         """The answer of a worker, the wait for one included in `seconds`. Raises BusyError, TooSlowError, BrokenError,
