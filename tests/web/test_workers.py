@@ -158,6 +158,21 @@ def test_the_queue_is_bounded() -> None:
     run(act, 1, 2)
 
 
+@pytest.mark.parametrize("first", [1.85, 1.2])
+def test_who_waited_most_of_its_time_is_told_that_it_was_busy(first: float) -> None:
+    """Not that its work is slow: of 2 s it had less than half. With too little left nothing is begun and killed."""
+
+    async def act(pool: Pool) -> list[Any]:
+        await pool.run(work(_sleep, 0), 60)
+        tasks = [asyncio.create_task(pool.run(work(_sleep, seconds), 2)) for seconds in (first, 20)]
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    done, waited = run(act)
+    assert not isinstance(done, Exception)
+    assert isinstance(waited, BusyError)
+    assert waited.faults[0].message == "no process was free in time"
+
+
 def test_nobody_waits_for_ever() -> None:
     async def act(pool: Pool) -> None:
         task = asyncio.create_task(pool.run(work(_sleep, 20), 20))

@@ -23,11 +23,13 @@ from suanli.errors import Fault, SuanliError
 from suanli.web.call import Tell
 
 PRELOADED = ["suanli.web.preloaded"]
+LEAST = 0.1  # of its time that a request must have left when its turn comes
 GRACE_S = 1.0  # that a worker may take to end by itself when the server does
 
 
 _REPORT = "Please report it with the request."
 _AGAIN = "Ask again in some seconds."
+_NOT_FREE = Fault(code="busy", message="no process was free in time", hint=_AGAIN)
 _ENDED = Fault(code="worker_ended", message="the process that did the work ended before its answer",
                hint="Ask again; where it ends again it has run out of memory: ask for less.")  # fmt: skip
 
@@ -42,6 +44,11 @@ class EndedError(SuanliError):
 
 class TooSlowError(SuanliError):
     """The work took longer than a request may."""
+
+
+def _too_slow(seconds: float) -> TooSlowError:
+    return TooSlowError(Fault(code="too_slow", message=f"the answer takes longer than {seconds:,.3g} s",
+                              hint="Ask for less, or post it as a job: /api/jobs/VERB."))  # fmt: skip
 
 
 class BrokenError(SuanliError):
@@ -138,8 +145,7 @@ class Worker:
             raise BrokenError(Fault(code="internal", message="the server made a mistake", got=value, hint=_REPORT))
         if kind == "late":
             self.kill()
-            raise TooSlowError(Fault(code="too_slow", message=f"the answer takes longer than {seconds:,.3g} s",
-                                     hint="Ask for less, or post it as a job: /api/jobs/VERB."))  # fmt: skip
+            raise _too_slow(seconds)
         return value
 
     def _answer(self, work: Work, end: float, tell: Tell | None, left: threading.Event) -> tuple[str, Any]:
@@ -220,10 +226,18 @@ class Pool:
             try:
                 worker = await asyncio.wait_for(self._next(stack, long=work.long), seconds)
             except TimeoutError:
-                raise BusyError(Fault(code="busy", message="no process was free in time", hint=_AGAIN)) from None
+                raise BusyError(_NOT_FREE) from None
             finally:
                 self.waiting -= 1
-            return await self._on(worker, work, end - time.monotonic(), tell)
+            rest = end - time.monotonic()
+            if rest < LEAST * seconds:  # too late to begin: it would be killed at once
+                raise BusyError(_NOT_FREE)
+            try:
+                return await self._on(worker, work, rest, tell)
+            except TooSlowError:
+                if rest < seconds / 2:  # it waited longer than it worked
+                    raise BusyError(_NOT_FREE) from None
+                raise _too_slow(seconds) from None
 
     async def _next(self, stack: contextlib.AsyncExitStack, *, long: bool) -> Worker:
         """A free worker, given back when the stack is left."""
