@@ -75,6 +75,17 @@ def kill_all(pid: int) -> None:
                 os.kill(each, signal.SIGKILL)
 
 
+def half_an_upload(address: str) -> socket.socket:
+    host, port = re.findall(r"//([\d.]+):(\d+)", address)[0]
+    head = (
+        f"POST /api/explain HTTP/1.1\r\nHost: {host}\r\nContent-Type: multipart/form-data; boundary=cut\r\n"
+        "Content-Length: 99999\r\n\r\n--cut\r\nContent-Disposition: form-data; name=traces; filename=a\r\n\r\nx"
+    )
+    upload = socket.create_connection((host, int(port)))
+    upload.sendall(head.encode())
+    return upload
+
+
 def asked(address: str, said: list[Any]) -> threading.Thread:
     def ask() -> None:
         with suppress(httpx.TransportError):
@@ -88,14 +99,8 @@ def asked(address: str, said: list[Any]) -> threading.Thread:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
 def test_nothing_stays(number: signal.Signals, code: int, tmp_path: Path) -> None:
     process, address = started(tmp_path)
-    host, port = re.findall(r"//([\d.]+):(\d+)", address)[0]
-    head = (
-        f"POST /api/explain HTTP/1.1\r\nHost: {host}\r\nContent-Type: multipart/form-data; boundary=cut\r\n"
-        "Content-Length: 99999\r\n\r\n--cut\r\nContent-Disposition: form-data; name=traces; filename=a\r\n\r\nx"
-    )
     said: list[Any] = []
-    with socket.create_connection((host, int(port))) as upload:
-        upload.sendall(head.encode())
+    with half_an_upload(address):
         thread = asked(address, said)
         httpx.post(f"{address}api/jobs/layout", json=SLOW | {"global_batch": 8192})
         while not busy(process.pid):
@@ -143,3 +148,17 @@ def test_workers_that_are_killed_while_they_start(tmp_path: Path) -> None:
     assert (process.returncode, warned) == (0, "")
     assert answers[1:] == [200, 200]
     assert answers[0] in (200, 503)
+
+
+def test_a_browser_that_leaves_amid_an_upload(tmp_path: Path) -> None:
+    process, address = started(tmp_path)
+    with half_an_upload(address):
+        while not (there := list(tmp_path.glob("suanli-web-*/form-*"))):
+            time.sleep(0.02)
+    for _ in range(200):
+        if not there[0].exists():
+            break
+        time.sleep(0.02)
+    assert not there[0].exists()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30)[1] == ""
