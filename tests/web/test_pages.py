@@ -187,7 +187,9 @@ PARTS = ("result", "why?block=Parameters&label=total", "why?block=Where+the+time
          *(f"report.{suffix}" for suffix in ("html", "json", "csv", "md", "svg")))  # fmt: skip
 
 
-@pytest.mark.parametrize(("verb", "option", "name", "content"), UPLOADED)
+@pytest.mark.parametrize(
+    ("verb", "option", "name", "content"), UPLOADED, ids=["trace", "no trace", "no config", "config"]
+)
 def test_no_folder_of_the_server_is_told(client: TestClient, verb: str, option: str, name: str, content: bytes) -> None:
     kept = client.post("/api/uploads", files={option: (name, content)}).json()["names"][option][0]
     folder = str(client.app.state.desk.folder)  # type: ignore[attr-defined]
