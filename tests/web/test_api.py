@@ -24,6 +24,9 @@ from starlette.testclient import TestClient
 
 import suanli
 from suanli.units import GIGA, MEBI, MEGA
+from suanli.web.app import create_app
+from suanli.web.guard import HEADERS
+from suanli.web.settings import Settings
 from suanli.web.verbs import verbs
 
 CONFIG = {"model_type": "gpt2", "n_layer": 3, "n_embd": 96, "n_head": 4, "vocab_size": 1000, "n_positions": 128}
@@ -240,3 +243,18 @@ def test_a_browser_that_leaves_stops_its_work(server: tuple[str, int]) -> None:
     plan = {"model": "gpt2", "gpu": "h100-sxm", "gpus": 8, "global_batch": 64, "pin": "pp=1"}
     assert httpx.post(f"{address}/api/layout", json=plan, timeout=60).status_code == 200
     assert time.monotonic() - start < 30
+
+
+def test_a_mistake_has_the_shape_and_the_headers_of_every_answer() -> None:
+    app = create_app(Settings(workers=1))
+
+    @app.get("/mistake")
+    def mistake() -> None:
+        raise KeyError("/secret/folder")
+
+    with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as asked:
+        answer = asked.get("/mistake")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal")
+    assert "secret" not in answer.text
+    assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+    assert answer.headers["cache-control"] == "no-store"

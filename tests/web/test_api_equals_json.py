@@ -45,7 +45,7 @@ def fleet(number: int, **given: Any) -> Asked:
 
 TRAIN = {"model": "gpt3-175b", "tokens": "300B", "gpu": "a100-80gb-sxm", "gpus": "1024", "mfu": "0.44"}
 MFU = {"model": "llama-3-8b", "gpu": "h100-sxm", "seq": "8192", "tokens_per_second": "8000"}
-PLAN = {"model": "gpt2", "gpu": "h100-sxm", "gpus": "8", "global_batch": "64", "pin": "pp=1"}
+PLAN = {"model": "gpt2", "gpu": "h100-sxm", "gpus": "8", "global_batch": "64", "pin": "tp=1,pp=1,zero=1"}
 SERVE = {"model": "llama-3.1-8b", "gpu": "h100-sxm"}
 FAIL = {"gpus": 16384, "mtbf": "50000h", "checkpoint_save": "30s", "restart": "5min"}
 SCALE = {"points": POINTS, "metric": "tokens_per_s"}
@@ -167,7 +167,7 @@ REQUESTS: dict[str, list[Asked]] = {
     "verify": [
         {"only": "articles"}, {"only": ["articles"]}, {"only": "articles", "every": True}, {"only": "nothing"},
         {"only": ["articles", "nothing"]}, {"only": "articles,nothing"}, {"only": ""}, {"only": []},
-        {"only": "articles", "types": "llama"}, {"only": "scaling", "types": ["x"]}, {"types": "zzz", "only": "models"},
+        {"only": "articles", "types": "llama"}, {"only": "scaling", "types": ["x"]}, {"types": "z", "only": "articles"},
         {"only": "Articles"}, {"only": " articles"}, {"only": "ARTICLES", "every": False}, {"only": "runs,none"},
         {"only": ["none"]}, {"only": "none", "every": True}, {"only": "article"}, {"only": "run"}, {"only": "scaling"},
     ],

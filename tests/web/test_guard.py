@@ -158,3 +158,10 @@ def test_no_websockets() -> None:
 
     with pytest.raises(WebSocketDisconnect), served().websocket_connect("/ws"):
         pass
+
+
+def test_what_computes_is_asked_by_this_page_alone() -> None:
+    """An image of another site whose address is /page/… would make this machine work."""
+    client = served()
+    for headers, status in FROM:
+        assert client.get("/page/layout/result", headers=headers).status_code == status, headers

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from suanli.web import answered
 from suanli.web.app import create_app
 from suanli.web.forms import entries
 from suanli.web.html import ASSETS
 from suanli.web.settings import Settings
 
 EVIL = "<img src=x onerror=alert(1)>\"'"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ASSETS_FOLDER = Path(answered.__file__).parent / "assets"
+GPT2 = {"model_type": "gpt2", "n_layer": 2, "n_embd": 96, "n_head": 4, "vocab_size": 1000, "n_positions": 128}
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 
 
@@ -83,6 +89,7 @@ def test_assets_are_of_this_server_and_may_be_kept(client: TestClient, name: str
 def test_other_files_are_no_assets(client: TestClient) -> None:
     assert client.get("/assets/forms.toml").status_code == 404
     assert client.get("/assets/..%2fpages.py").status_code == 404
+    assert client.get("/assets/nope").json()["error"]["message"] == "the page has no such file"
 
 
 def test_a_browser_is_shown_a_page_where_there_is_none_and_a_program_json(client: TestClient) -> None:
@@ -173,6 +180,61 @@ def test_a_file_of_no_answer_is_an_error(client: TestClient) -> None:
     assert client.get("/page/scale/report.json?points=64:x").status_code == 422
     found = client.get("/page/scale/report.pdf?points=64:10,128:5.5&metric=time")
     assert (found.status_code, found.json()["error"]["code"]) == (422, "unknown_format")
+
+
+@pytest.mark.parametrize("suffix", ["HTML", "Png", "toml", "x" * 3000])
+def test_a_suffix_is_one_of_the_pages(client: TestClient, suffix: str) -> None:
+    found = client.get(f"/page/gpus/report.{suffix}")
+    assert (found.status_code, found.json()["error"]["code"]) == (422, "unknown_format")
+    assert found.json()["error"]["expected"] == "one of html, json, csv, md, svg, png"
+
+
+UPLOADED = [("explain", "traces", "step.json", (EXAMPLES / "step.json").read_bytes()),
+            ("explain", "traces", "broken.json", b"{"), ("count", "model", "config.json", b'{"model_type": "gpt2"}'),
+            ("count", "model", "config.json", json.dumps(GPT2).encode())]  # fmt: skip
+PARTS = ("result", "why?block=Parameters&label=total", "why?block=Where+the+time+went&label=idle",
+         *(f"report.{suffix}" for suffix in ("html", "json", "csv", "md", "svg")))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verb", "option", "name", "content"), UPLOADED, ids=["trace", "no trace", "no config", "config"]
+)
+def test_no_folder_of_the_server_is_told(client: TestClient, verb: str, option: str, name: str, content: bytes) -> None:
+    kept = client.post("/api/uploads", files={option: (name, content)}).json()["names"][option][0]
+    folder = str(client.app.state.desk.folder)  # type: ignore[attr-defined]
+    for part in PARTS:
+        answer = client.get(f"/page/{verb}/{part}{'&' if '?' in part else '?'}{option}={kept}")
+        assert answer.status_code in (200, 422), part
+        assert folder not in answer.text, part
+    assert name in client.get(f"/page/{verb}/report.json?{option}={kept}").text
+
+
+def test_the_example_is_called_by_its_name_alone(client: TestClient) -> None:
+    for part in ("result", "report.html", "report.json", "report.csv", "report.md"):
+        answer = client.get(f"/page/explain/{part}?traces=example")
+        assert answer.status_code == 200
+        assert str(ASSETS_FOLDER) not in answer.text
+        assert "example.pt.trace.json" in answer.text
+
+
+def test_a_job_of_another_page_or_of_the_api_is_none(client: TestClient) -> None:
+    query = "only=articles"
+    own = client.post(f"/page/verify/job?{query}").json()["id"]
+    assert client.get(f"/page/explain/job/{own}").json() == {"state": "gone"}
+    assert client.delete(f"/page/explain/job/{own}").json() == {"state": "gone"}
+    assert "Articles" in ended(client, "verify", own, query)["html"]
+    other = client.post("/api/jobs/verify", json={"only": "articles"}).json()["id"]
+    while client.get(f"/api/jobs/{other}").json()["state"] in ("waiting", "running"):
+        time.sleep(0.05)
+    assert client.get(f"/page/verify/job/{other}?{query}").json() == {"state": "gone"}
+
+
+def test_a_server_that_is_busy_says_when_to_come_again(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.app.state.desk.pool, "most_waiting", 0)  # type: ignore[attr-defined]
+    for part in ("result", "why", "report.json"):
+        answer = client.get(f"/page/train/{part}?model=gpt2&tokens=7B")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert "too many requests wait for an answer" in answer.text
 
 
 def ended(client: TestClient, verb: str, job: str, query: str = "") -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pytest
 from suanli.errors import InputError, UnreadableFileError
 from suanli.web import workers as module
 from suanli.web.call import reply
-from suanli.web.workers import BrokenError, BusyError, Pool, TooSlowError, Work
+from suanli.web.workers import BrokenError, BusyError, EndedError, Pool, TooSlowError, Work
 
 
 def run(act: Callable[[Pool], Awaitable[Any]], number: int = 1, waiting: int = 10) -> Any:
@@ -134,7 +134,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("do", "said"), MISTAKES)
 def test_mistakes_end_their_request_alone(do: Any, said: str) -> None:
     async def act(pool: Pool) -> Any:
-        with pytest.raises(BrokenError, match=said):
+        with pytest.raises(EndedError if do is _die else BrokenError, match=said):
             await pool.run(work(do), 60)
         return await pool.run(work(_sleep, 0), 60)
 
@@ -156,6 +156,21 @@ def test_the_queue_is_bounded() -> None:
         assert await pool.run(work(_sleep, 0), 60)
 
     run(act, 1, 2)
+
+
+@pytest.mark.parametrize("first", [1.85, 1.2])
+def test_who_waited_most_of_its_time_is_told_that_it_was_busy(first: float) -> None:
+    """Not that its work is slow: of 2 s it had less than half. With too little left nothing is begun and killed."""
+
+    async def act(pool: Pool) -> list[Any]:
+        await pool.run(work(_sleep, 0), 60)
+        tasks = [asyncio.create_task(pool.run(work(_sleep, seconds), 2)) for seconds in (first, 20)]
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    done, waited = run(act)
+    assert not isinstance(done, Exception)
+    assert isinstance(waited, BusyError)
+    assert waited.faults[0].message == "no process was free in time"
 
 
 def test_nobody_waits_for_ever() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -18,7 +19,7 @@ from suanli.web.call import call, cleaned, without_folders
 Tell = Callable[[int, int, str], None]
 Files = Mapping[str, Sequence[Path]]
 EXAMPLE = "example"  # stands for a trace of our own, made by examples/step.json's maker
-TEXTS = ("csv", "html", "json", "md")
+BYTES = ("png",)  # files that are no text
 KEPT = 3  # answers a worker remembers, so that a question about a number does not work them out again
 
 
@@ -37,23 +38,24 @@ def answer(verb: str, given: Mapping[str, Any], files: Files, tell: Tell | None 
     """The verb's result, remembered for the next question about it. Raises SuanliError."""
     key = json.dumps([verb, given, {name: list(map(str, paths)) for name, paths in files.items()}], sort_keys=True)
     if key not in _answers:
-        try:
-            _answers[key] = _called(verb, given, files, tell)
-        except SuanliError as problem:
-            raise cleaned(problem, files) from None
+        _answers[key] = call(verb, given, files, tell=tell)
         while len(_answers) > KEPT:
             _answers.popitem(last=False)
     _answers.move_to_end(key)
     return _answers[key]
 
 
-def _called(verb: str, given: Mapping[str, Any], files: Files, tell: Tell | None) -> Result:
+@contextmanager
+def _placed(given: Mapping[str, Any], files: Files) -> Iterator[tuple[dict[str, Any], dict[str, Sequence[Path]]]]:
+    """Options and files with the example in its place. No fault raised inside names a folder of the server's."""
     examples = {name: value for name, value in given.items() if value == [EXAMPLE]}
-    if not examples:
-        return call(verb, given, files, tell=tell)
     kept = {name: value for name, value in given.items() if name not in examples}
     with resources.as_file(resources.files("suanli.web") / "assets" / "example.pt.trace.json") as path:
-        return call(verb, kept, {**files, **{name: [path] for name in examples}}, tell=tell)
+        placed = {**files, **{name: [path] for name in examples}}
+        try:
+            yield kept, placed
+        except SuanliError as problem:
+            raise cleaned(problem, placed) from None
 
 
 def shown(
@@ -65,11 +67,12 @@ def shown(
     from suanli.report.words import translate  # noqa: PLC0415
     from suanli.units import units_as  # noqa: PLC0415
 
-    result = answer(verb, given, files, tell)
-    with units_as(units):
-        headline = translate(document_of(result).headline, lang)
-    html = fragment(result, lang=lang, units=units)
-    return Shown(without_folders(headline, files), without_folders(html, files))
+    with _placed(given, files) as (kept, placed):
+        result = answer(verb, kept, placed, tell)
+        with units_as(units):
+            headline = translate(document_of(result).headline, lang)
+        body = fragment(result, lang=lang, units=units)
+        return Shown(without_folders(headline, placed), without_folders(body, placed))
 
 
 def why_note(
@@ -79,8 +82,9 @@ def why_note(
     from suanli.report.html_notes import note_html  # noqa: PLC0415
     from suanli.report.whys import reason_of  # noqa: PLC0415
 
-    note = reason_of(answer(verb, given, files, tell), *key)
-    return "" if note is None else note_html(note, lang)
+    with _placed(given, files) as (kept, placed):
+        note = reason_of(answer(verb, kept, placed, tell), *key)
+        return "" if note is None else without_folders(note_html(note, lang), placed)
 
 
 def as_file(
@@ -91,9 +95,11 @@ def as_file(
     from suanli.report.words import spoken_in  # noqa: PLC0415
     from suanli.units import units_as  # noqa: PLC0415
 
-    result = answer(verb, given, files, tell)
-    with tempfile.TemporaryDirectory(prefix="suanli-") as folder, spoken_in(lang), units_as(units):
+    with (
+        _placed(given, files) as (kept, placed), tempfile.TemporaryDirectory(prefix="suanli-") as folder,
+        spoken_in(lang), units_as(units),
+    ):  # fmt: skip
         path = Path(folder) / f"report.{suffix}"
-        write_result(result, path)
-        content = path.read_bytes()
-    return without_folders(content.decode(), files).encode() if suffix in TEXTS else content
+        write_result(answer(verb, kept, placed, tell), path)
+        written = path.read_bytes()
+        return written if suffix in BYTES else without_folders(written.decode(), placed).encode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +12,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from suanli.errors import Fault, SuanliError
@@ -21,7 +20,7 @@ from suanli.version import VERSION
 from suanli.web import api
 from suanli.web.desk import Desk
 from suanli.web.errors import error_response, refusal
-from suanli.web.guard import Guard
+from suanli.web.guard import HEADERS, Guard
 from suanli.web.jobs import Jobs
 from suanli.web.openapi import openapi
 from suanli.web.settings import Settings
@@ -45,8 +44,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         finally:
             for task in started:
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            await asyncio.gather(*started, return_exceptions=True)
             await jobs.close()
             desk.close()
 
@@ -58,6 +56,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.include_router(import_module(PAGE).router(desk, jobs))
     app.add_exception_handler(SuanliError, _told)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(Exception, _mistake)
     app.add_middleware(Guard, settings=set_up)
     return app
@@ -88,7 +87,15 @@ async def _http(request: Request, problem: Exception) -> Response:
     return found
 
 
+async def _left(_: Request, __: Exception) -> Response:
+    """A browser that leaves before its request is whole is no mistake of anybody's."""
+    return error_response(refusal(499, "left", "the request ended before its end"))
+
+
 async def _mistake(_: Request, problem: Exception) -> Response:
     traceback.print_exception(problem)
     fault: dict[str, Any] = {"got": type(problem).__name__, "hint": "Please report it with the request."}
-    return error_response(BrokenError(Fault(code="internal", message="the server made a mistake", **fault)))
+    found = error_response(BrokenError(Fault(code="internal", message="the server made a mistake", **fault)))
+    for name, value in {**HEADERS, "cache-control": "no-store"}.items():  # this answer is given outside the guard
+        found.headers[name] = value
+    return found

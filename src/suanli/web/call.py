@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +89,8 @@ def without_folders(text: str, files: Uploads | None) -> str:
     """The text with uploads called by their names alone: where the server keeps them is its own affair."""
     for paths in (files or {}).values():
         for each in [paths] if isinstance(paths, Path) else paths:
-            text = text.replace(f"{each.parent}/", "")
+            for folder in {f"{each.parent}/", html.escape(f"{each.parent}/")}:
+                text = text.replace(folder, "")
     return text
 
 

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from suanli.errors import Fault, InputError, SuanliError
-from suanli.web.workers import BrokenError, BusyError, TooSlowError
+from suanli.web.workers import BrokenError, BusyError, EndedError, TooSlowError
 
+OURS, BUSY = 500, 503  # from the first on the server's fault; the second to be asked again
+RETRY_S = "5"
 UNREAD = (401, 403, 413, 415, 421)  # answers that may come before the request is read
 
 
@@ -27,14 +29,14 @@ def refusal(status: int, code: str, message: str, **parts: str) -> HttpError:
 
 
 def status_of(problem: SuanliError) -> int:
-    """The HTTP status: 422 for what a verb refuses, 503 busy, 504 too slow, 500 a mistake of ours."""
+    """The HTTP status: 422 for what a verb refuses, 503 busy or ended, 504 too slow, 500 a mistake of ours."""
     if isinstance(problem, HttpError):
         return problem.status
-    if isinstance(problem, BusyError):
-        return 503
+    if isinstance(problem, BusyError | EndedError):
+        return BUSY
     if isinstance(problem, TooSlowError):
         return 504
-    return 500 if isinstance(problem, BrokenError) else 422
+    return OURS if isinstance(problem, BrokenError) else 422
 
 
 def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -46,7 +48,7 @@ def json_response(value: object, status: int = 200, headers: Mapping[str, str] |
 def error_response(problem: SuanliError) -> Response:
     """`{"ok": false, "error": …, "errors": […]}`; a browser that must wait is told how long."""
     status = status_of(problem)
-    headers = {"retry-after": "5"} if status == 503 else {}
+    headers = {"retry-after": RETRY_S} if status == BUSY else {}
     if status in UNREAD:
         headers["connection"] = "close"  # else the rest of the body would be read, gigabytes of it
     return json_response(problem.to_dict(), status, headers)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from suanli.cli.options import MODEL_HELP as COMMANDS_HELP
 from suanli.errors import unknown_name
 from suanli.web.verbs import verbs
 
@@ -17,6 +16,7 @@ KINDS = ("model", "gpu", "number", "text", "choice", "switch", "file", "area", "
 GROUPS = ("Count and measure", "Plan", "Look up", "Reports")
 SCALES = ("double", "log", "linear")
 # The command's help of MODEL speaks of files and hubs, which a page never opens.
+HUB = "hub id"  # in the help of every MODEL
 MODEL_HELP = "A preset: type to search. Or a layer expression like linear(4096, 11008), or a config.json pasted below."
 
 
@@ -105,7 +105,7 @@ def _field(table: dict[str, Any], helps: Mapping[str, str]) -> Field:
     if "list" in table:
         table["choices"] = LISTS[table["list"]]()
     said = helps[table["name"]]
-    table.setdefault("help", MODEL_HELP if said == COMMANDS_HELP else said)
+    table.setdefault("help", MODEL_HELP if HUB in said else said)
     return Field(slider=Slider(**slider) if slider else None, **table)
 
 

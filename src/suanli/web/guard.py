@@ -7,6 +7,8 @@ this server or from no page at all; and where the server is reachable from outsi
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hmac
 import ipaddress
 import socket
@@ -17,9 +19,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from suanli.errors import Fault
 from suanli.web.errors import HttpError, error_response, refusal
 from suanli.web.settings import Settings
 from suanli.web.uploads import too_large
+from suanli.web.workers import BusyError
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -36,8 +40,10 @@ HEADERS = {
 }
 LOCAL = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::", "")
+COMPUTING = "/page/"  # asked for by the page's own script and its links alone, for some of it is work
 COOKIE, PARAMETER = "suanli_token", "token"
 _HOW = "Open the address that `suanli web` printed, or send `Authorization: Bearer TOKEN`."
+_ENDING = Fault(code="ending", message="the server is being ended")
 _SAFE = ("GET", "HEAD")
 _ASK = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Suanli</title>
 <h1>Suanli</h1><p>This server asks for its token: it is in the address that <code>suanli web</code> printed.</p>
@@ -66,16 +72,20 @@ class Guard:
             found = self.check(scope)
         except HttpError as problem:
             found = error_response(problem)
-        if found is None:
-            await self.app(scope, receive, headed)
-        else:
+        if found is not None:
             await found(scope, receive, headed)
+            return
+        try:
+            await self.app(scope, receive, headed)
+        except asyncio.CancelledError:  # by the server that is ended: nobody is left to hear of it
+            with contextlib.suppress(RuntimeError):  # where the answer has begun it stays as it is
+                await error_response(BusyError(_ENDING))(scope, receive, headed)
 
     def check(self, scope: Scope) -> Response | None:
         """None where the request may pass; else the answer. Raises HttpError."""
         headers = Headers(scope=scope)
         self._check_host(headers.get("host", ""))
-        if scope["method"] not in _SAFE:
+        if scope["method"] not in _SAFE or scope["path"].startswith(COMPUTING):
             _check_origin(headers)
         self._check_size(headers)
         return self._check_token(scope, headers)

@@ -10,10 +10,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from suanli.errors import SuanliError
+from suanli.errors import shown as shown_text
 from suanli.version import VERSION
 from suanli.web import elsewhere
 from suanli.web.answered import Shown, as_file, shown, why_note
 from suanli.web.desk import Desk
+from suanli.web.errors import BUSY, OURS, RETRY_S, refusal, status_of
 from suanli.web.forms import Entry, Field, entries, grouped
 from suanli.web.html import ASSETS, asset, problem_html, render
 from suanli.web.jobs import DONE, Job, Jobs
@@ -63,7 +65,7 @@ def _add_shell(made: APIRouter) -> None:
     async def assets(name: str) -> Response:
         """Styles and scripts. Addresses change with the content."""
         if name not in ASSETS:
-            return Response(status_code=404)
+            raise refusal(404, "no_asset", "the page has no such file", where=shown_text(name))
         return Response(asset(name), media_type=f"{ASSETS[name]}; charset=utf-8", headers=FOR_EVER)
 
     @made.get("/page/names.json")
@@ -115,12 +117,12 @@ def _add_verb(made: APIRouter, entry: Entry, desk: Desk) -> None:
     @made.get(f"/page/{verb}/result")
     async def result(request: Request) -> Response:
         """The answer as HTML; faults as HTML too, each with its field."""
-        return HTMLResponse(await _answer(entry, request, desk), headers=NEVER)
+        return await _answer(entry, request, desk)
 
     @made.get(f"/page/{verb}/why")
     async def why(request: Request) -> Response:
         """Where a number comes from, for the dialog."""
-        return HTMLResponse(await _why(entry, request, desk), headers=NEVER)
+        return await _why(entry, request, desk)
 
     @made.get(f"/page/{verb}/report.{{suffix}}")
     async def report(suffix: str, request: Request) -> Response:
@@ -177,15 +179,27 @@ def _read(entry: Entry, request: Request) -> tuple[State, dict[str, Any]]:
     return state, given(entry, state)
 
 
-async def _answer(entry: Entry, request: Request, desk: Desk) -> str:
+async def _answer(entry: Entry, request: Request, desk: Desk) -> Response:
     try:
         state, asked = _read(entry, request)
         if entry.start and not state.fields:
-            return render("start.html", state.lang, text=entry.start)
+            return HTMLResponse(render("start.html", state.lang, text=entry.start), headers=NEVER)
         found = await desk.ask(request, shown, entry.verb, asked, extra=(state.lang, state.units))
-        return _shown(entry, state, asked, found, request)
     except SuanliError as problem:
-        return problem_html(entry, problem, _language(request))
+        return _problem(entry, problem, request)
+    return HTMLResponse(_shown(entry, state, asked, found, request), headers=NEVER)
+
+
+def _problem(entry: Entry, problem: SuanliError, request: Request) -> Response:
+    """Faults as HTML: 200 where what was typed is wrong, for the page is there to say so; else the status it has."""
+    status, headers = _status(problem)
+    return HTMLResponse(problem_html(entry, problem, _language(request)), status, headers)
+
+
+def _status(problem: SuanliError) -> tuple[int, dict[str, str]]:
+    status = status_of(problem)
+    wait = {"retry-after": RETRY_S} if status == BUSY else {}
+    return (status if status >= OURS else 200), {**NEVER, **wait}
 
 
 def _shown(entry: Entry, state: State, asked: Mapping[str, Any], found: Shown, request: Request) -> str:
@@ -202,23 +216,24 @@ def _shown(entry: Entry, state: State, asked: Mapping[str, Any], found: Shown, r
     )  # fmt: skip
 
 
-async def _why(entry: Entry, request: Request, desk: Desk) -> str:
+async def _why(entry: Entry, request: Request, desk: Desk) -> Response:
     lang = _language(request)
     try:
         state, asked = _read(entry, request)
         key = tuple(request.query_params.get(name, "") for name in ASKED)
         note = await desk.ask(request, why_note, entry.verb, asked, extra=(state.lang, key))
     except SuanliError as problem:
-        return problem_html(entry, problem, lang)
-    return str(note) or render("unknown.html", lang, label=request.query_params.get("label", ""))
+        return _problem(entry, problem, request)
+    text = str(note) or render("unknown.html", lang, label=request.query_params.get("label", ""))
+    return HTMLResponse(text, headers=NEVER)
 
 
 async def _report(entry: Entry, suffix: str, request: Request, desk: Desk) -> Response:
-    try:
-        state, asked = _read(entry, request)
-        content = await desk.ask(request, as_file, entry.verb, asked, extra=(state.lang, state.units, suffix))
-    except SuanliError as problem:
-        return JSONResponse(problem.to_dict(), 422)
+    if suffix not in FILES:
+        raise refusal(422, "unknown_format", "the suffix names no file of a page", where="the address",
+                      got=shown_text(suffix), expected="one of " + ", ".join(FILES))  # fmt: skip
+    state, asked = _read(entry, request)
+    content = await desk.ask(request, as_file, entry.verb, asked, extra=(state.lang, state.units, suffix))
     name = f'attachment; filename="suanli-{entry.verb}.{suffix}"'
     return Response(content, media_type=FILES[suffix][1], headers={**NEVER, "content-disposition": name})
 
@@ -236,22 +251,31 @@ def _add_jobs(made: APIRouter, entry: Entry, desk: Desk, jobs: Jobs) -> None:
             state, asked = _read(entry, request)
             job = jobs.start(desk.question(shown, verb, asked, extra=(state.lang, state.units)))
         except SuanliError as problem:
-            return JSONResponse({"html": problem_html(entry, problem, _language(request))})
+            status, headers = _status(problem)
+            return JSONResponse({"html": problem_html(entry, problem, _language(request))}, status, headers)
         return JSONResponse({"id": job.id})
 
     @made.get(f"/page/{verb}/job/{{id_}}")
     async def told(id_: str, request: Request) -> Response:
         """How far it is; the answer when it is done; `gone` where it is known no longer."""
-        try:
-            job = jobs.find(id_)
-        except SuanliError:
-            return JSONResponse({"state": "gone"}, headers=NEVER)
-        return JSONResponse(_told(entry, job, request), headers=NEVER)
+        job = _job(jobs, verb, id_)
+        said_ = {"state": "gone"} if job is None else _told(entry, job, request)
+        return JSONResponse(said_, headers=NEVER)
 
     @made.delete(f"/page/{verb}/job/{{id_}}")
     async def cancel(id_: str) -> Response:
         """Stop."""
-        return JSONResponse({"state": (await jobs.cancel(id_)).state})
+        job = _job(jobs, verb, id_)
+        return JSONResponse({"state": "gone" if job is None else (await jobs.cancel(job.id)).state}, headers=NEVER)
+
+
+def _job(jobs: Jobs, verb: str, id_: str) -> Job | None:
+    """The job where it is one of this page: not one of another page, nor of /api, whose answers are other ones."""
+    try:
+        found = jobs.find(id_)
+    except SuanliError:
+        return None
+    return found if found.verb == verb and (found.state != DONE or isinstance(found.answer, Shown)) else None
 
 
 def _told(entry: Entry, job: Job, request: Request) -> dict[str, Any]:

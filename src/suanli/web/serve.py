@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import secrets
+import signal
 import socket
 import sys
 from dataclasses import replace
@@ -100,6 +102,8 @@ def serve(settings: Settings, port: int | None, *, open_: bool = False) -> None:
         import webbrowser  # noqa: PLC0415  only where it was asked for
 
         webbrowser.open(address(set_up, number))
+    with contextlib.suppress(ValueError):  # not the main thread: no signals there
+        signal.signal(signal.SIGTERM, _end)  # uvicorn ends in order, then raises it again
     try:
         server.run(sockets=[listening])
     except KeyboardInterrupt:  # uvicorn raises it again after a clean end
@@ -108,13 +112,19 @@ def serve(settings: Settings, port: int | None, *, open_: bool = False) -> None:
         listening.close()
 
 
+def _end(number: int, _: object) -> None:
+    """End as Python does, so that what is deleted at its end is."""
+    raise SystemExit(128 + number)
+
+
 def _server(settings: Settings) -> uvicorn.Server:
     import uvicorn  # noqa: PLC0415  an optional extra
 
     from suanli.web.app import create_app  # noqa: PLC0415  fastapi comes with it
+    from suanli.web.wire import Wire  # noqa: PLC0415
 
     config = uvicorn.Config(
-        create_app(settings), log_level="warning", access_log=False, ws="none", proxy_headers=False,
+        create_app(settings), log_level="warning", access_log=False, http=Wire, ws="none", proxy_headers=False,
         server_header=False,
         timeout_keep_alive=30, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=64 * KIBI,
     )  # fmt: skip

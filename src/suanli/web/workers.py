@@ -23,25 +23,36 @@ from suanli.errors import Fault, SuanliError
 from suanli.web.call import Tell
 
 PRELOADED = ["suanli.web.preloaded"]
+LEAST = 0.1  # of its time that a request must have left when its turn comes
 GRACE_S = 1.0  # that a worker may take to end by itself when the server does
 
 
 _REPORT = "Please report it with the request."
 _AGAIN = "Ask again in some seconds."
+_NOT_FREE = Fault(code="busy", message="no process was free in time", hint=_AGAIN)
 _ENDED = Fault(code="worker_ended", message="the process that did the work ended before its answer",
-               hint="It may have run out of memory; ask for less.")  # fmt: skip
+               hint="Ask again; where it ends again it has run out of memory: ask for less.")  # fmt: skip
 
 
 class BusyError(SuanliError):
     """More requests wait than the server takes."""
 
 
+class EndedError(SuanliError):
+    """A process ended before its answer: it was killed, by a person or for want of memory."""
+
+
 class TooSlowError(SuanliError):
     """The work took longer than a request may."""
 
 
+def _too_slow(seconds: float) -> TooSlowError:
+    return TooSlowError(Fault(code="too_slow", message=f"the answer takes longer than {seconds:,.3g} s",
+                              hint="Ask for less, or post it as a job: /api/jobs/VERB."))  # fmt: skip
+
+
 class BrokenError(SuanliError):
-    """A fault of ours: a verb raised what it should not, or its process ended."""
+    """A fault of ours: a verb raised what it should not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,22 +131,21 @@ class Worker:
             self.kill()
 
     def ask(self, work: Work, seconds: float, tell: Tell | None, left: threading.Event) -> Any:
-        """The answer. Raises what the work raised, TooSlowError after `seconds`, BrokenError. `left` is set before
-        `kill` is called: a process that is being started just then is seen by this thread alone.
+        """The answer. Raises what the work raised, TooSlowError after `seconds`, EndedError, BrokenError. `left` is
+        set before `kill` is called: a process that is being started just then is seen by this thread alone.
         """
         try:
             kind, value = self._answer(work, time.monotonic() + seconds, tell, left)
         except (EOFError, OSError):  # the pipe broke: the process is gone
             self.kill()
-            raise BrokenError(_ENDED) from None
+            raise EndedError(_ENDED) from None
         if kind == "fault":
             raise value
         if kind == "broken":
             raise BrokenError(Fault(code="internal", message="the server made a mistake", got=value, hint=_REPORT))
         if kind == "late":
             self.kill()
-            raise TooSlowError(Fault(code="too_slow", message=f"the answer takes longer than {seconds:,.3g} s",
-                                     hint="Ask for less, or post it as a job: /api/jobs/VERB."))  # fmt: skip
+            raise _too_slow(seconds)
         return value
 
     def _answer(self, work: Work, end: float, tell: Tell | None, left: threading.Event) -> tuple[str, Any]:
@@ -200,7 +210,8 @@ class Pool:
     async def warm(self) -> None:
         """Start every process before the first question."""
         loop = asyncio.get_running_loop()
-        await asyncio.gather(*(loop.run_in_executor(self._threads, each.start) for each in self._all))
+        starts = (loop.run_in_executor(self._threads, each.start) for each in self._all)
+        await asyncio.gather(*starts, return_exceptions=True)  # one that cannot start is started by its first question
 
     async def run(self, work: Work, seconds: float, tell: Tell | None = None) -> Any:
         """The answer of a worker, the wait for one included in `seconds`. Raises BusyError, TooSlowError, BrokenError,
@@ -215,10 +226,18 @@ class Pool:
             try:
                 worker = await asyncio.wait_for(self._next(stack, long=work.long), seconds)
             except TimeoutError:
-                raise BusyError(Fault(code="busy", message="no process was free in time", hint=_AGAIN)) from None
+                raise BusyError(_NOT_FREE) from None
             finally:
                 self.waiting -= 1
-            return await self._on(worker, work, end - time.monotonic(), tell)
+            rest = end - time.monotonic()
+            if rest < LEAST * seconds:  # too late to begin: it would be killed at once
+                raise BusyError(_NOT_FREE)
+            try:
+                return await self._on(worker, work, rest, tell)
+            except TooSlowError:
+                if rest < seconds / 2:  # it waited longer than it worked
+                    raise BusyError(_NOT_FREE) from None
+                raise _too_slow(seconds) from None
 
     async def _next(self, stack: contextlib.AsyncExitStack, *, long: bool) -> Worker:
         """A free worker, given back when the stack is left."""

@@ -131,7 +131,9 @@
 
   async function plainly(query, signal) {
     const found = await fetch(`/page/${verb}/result?${query}`, { signal });
-    return found.text();
+    if (!found.headers.get("content-type")?.includes("json")) return found.text();
+    report((await found.json()).error?.message ?? found.statusText);
+    return null;
   }
 
   function report(text) {
@@ -243,6 +245,10 @@
       if (told.state === "gone") { // kept no longer: begin anew
         sessionStorage.removeItem(job(query));
         return byJob(query, signal);
+      }
+      if (told.ok === false) { // refused: asking again would say the same
+        report(told.error?.message ?? "");
+        return null;
       }
       if (told.state === "cancelled") {
         sessionStorage.removeItem(job(query));
