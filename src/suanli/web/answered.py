@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from suanli.nouns.result import Result
-from suanli.web.call import call
+from suanli.web.call import call, without_folders
 
 Tell = Callable[[int, int, str], None]
 Files = Mapping[str, Sequence[Path]]
@@ -63,7 +63,7 @@ def shown(
     result = answer(verb, given, files, tell)
     with units_as(units):
         headline = translate(document_of(result).headline, lang)
-    return Shown(headline, fragment(result, lang=lang, units=units))
+    return Shown(headline, without_folders(fragment(result, lang=lang, units=units), files))
 
 
 def why_note(
@@ -74,7 +74,7 @@ def why_note(
     from suanli.report.whys import reason_of  # noqa: PLC0415
 
     note = reason_of(answer(verb, given, files, tell), *key)
-    return "" if note is None else note_html(note, lang)
+    return "" if note is None else without_folders(note_html(note, lang), files)
 
 
 def as_file(
@@ -89,4 +89,5 @@ def as_file(
     with tempfile.TemporaryDirectory(prefix="suanli-") as folder, spoken_in(lang), units_as(units):
         path = Path(folder) / f"report.{suffix}"
         write_result(result, path)
-        return path.read_bytes()
+        found = path.read_bytes()
+    return found if suffix == "png" else without_folders(found.decode(), files).encode()
