@@ -217,7 +217,7 @@ def test_a_page_of_files_waits_for_all_of_them(client: TestClient) -> None:
     tokens = [_uploaded(client, name) for name in ("gpt2.json", "gpt2-longer.json")]
     one = client.get(f"/page/diff/result?first={tokens[0]}").text
     assert "Drop two reports" in one and "problem" not in one
-    assert "Drop two reports" in client.post(f"/page/diff/job?first={tokens[0]}").json()["html"]
+    assert "Drop a CSV" in client.post("/page/calibrate/job?gpu=h100-sxm").json()["html"]
     state = f"first={tokens[0]}&second={tokens[1]}"
     both = client.get(f"/page/diff/result?{state}").text
     assert "27 of 52 numbers differ" in both
