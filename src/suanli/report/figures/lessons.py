@@ -13,6 +13,7 @@ from suanli.report.goodput_pages import TIMES
 from suanli.units import format_as
 
 WIDEST_ROW, FOLDED_ROW = 6, 4  # boxes side by side; of more, so many
+ROOMY = 48  # letters of a row that a phone has room for
 LINE_PIXELS = 17
 
 
