@@ -205,7 +205,7 @@ def test_a_result_of_every_kind_has_a_fragment() -> None:
 def test_names_of_options_stay_and_names_in_sentences_are_code() -> None:
     at = Setting("zh", lambda *_: False)
     table = Table("T", ("convention", "kind"), (("full", "full"),))
-    assert '<th scope="row">full</th><td>完全</td>' in section(table, at)
+    assert '<th scope="row">full</th><td class="n">完全</td>' in section(table, at)
     assert translated(Document("", (table,)), "zh").blocks[0] == Table("T", ("统计口径", "类型"), (("full", "完全"),))
     assert "<p>See <code>suanli count</code>, a &lt;b&gt;.</p>" in section(
         Prose("P", ("See `suanli count`, a <b>.",)), Setting("en", lambda *_: False)
