@@ -202,6 +202,11 @@ def units_as(system: str | None) -> Iterator[None]:
         _SYSTEM.reset(token)
 
 
+def byte_steps() -> tuple[tuple[str, int], ...]:
+    """Names and bytes of the units that sizes are told in here: KiB, MiB, … or kB, MB, …"""
+    return _DECIMAL_BYTE_STEPS if _SYSTEM.get() == "si" else _BYTE_STEPS
+
+
 def _exactly() -> bool:
     return _SYSTEM.get() == "exact"
 

@@ -11,12 +11,13 @@ from made_results import REQUESTS, made
 
 from suanli.report import html_blocks
 from suanli.report.chart import Chart, Curve
-from suanli.report.document import Block, Facts, Lines, Picture, Prose, Table
+from suanli.report.document import Block, Document, Facts, Lines, Picture, Prose, Table
 from suanli.report.figures import figures_of
 from suanli.report.figures.figure import Figure
 from suanli.report.html import _placed, fragment
 from suanli.report.html_blocks import Setting, section, without_drawings
 from suanli.report.pages import document_of
+from suanli.report.translated import translated
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&<!--"
 PLAIN = Setting("en", lambda *_: False)
@@ -199,3 +200,13 @@ def test_a_result_of_every_kind_has_a_fragment() -> None:
     from suanli.report.pages import PAGES
 
     assert kinds | {"summarise", "rerun", "diff"} == set(PAGES)
+
+
+def test_names_of_options_stay_and_names_in_sentences_are_code() -> None:
+    at = Setting("zh", lambda *_: False)
+    table = Table("T", ("convention", "kind"), (("full", "full"),))
+    assert '<th scope="row">full</th><td class="n">完全</td>' in section(table, at)
+    assert translated(Document("", (table,)), "zh").blocks[0] == Table("T", ("统计口径", "类型"), (("full", "完全"),))
+    assert "<p>See <code>suanli count</code>, a &lt;b&gt;.</p>" in section(
+        Prose("P", ("See `suanli count`, a <b>.",)), Setting("en", lambda *_: False)
+    )

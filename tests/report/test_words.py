@@ -15,7 +15,9 @@ from made_results import REQUESTS, made
 
 import suanli
 from suanli.errors import UnknownNameError
+from suanli.formulas import all_formulas
 from suanli.nouns.result import Result
+from suanli.report import whys
 from suanli.report import words as module
 from suanli.report.chart import Chart
 from suanli.report.document import Block, Document, Facts, Lines, Prose, Table
@@ -23,6 +25,7 @@ from suanli.report.figures import figures_of
 from suanli.report.pages import document_of
 from suanli.report.translated import translated
 from suanli.report.words import known_language, language, said, spoken_in, translate
+from suanli.why import QUANTITIES
 
 CHINESE = re.compile(r"[一-鿿]")
 FILES = sorted((resources.files("suanli.report") / "words_zh").iterdir(), key=lambda each: each.name)
@@ -143,6 +146,20 @@ def test_titles_in_code_are_found() -> None:
     assert sorted(written_titles(code)) == ["b", "new header", "new title"]
 
 
+def test_what_a_note_says_is_translated() -> None:
+    """The meaning of every number that can be clicked, and of every quantity of `suanli why`."""
+    rules = [rule for sections in whys._table().values() for section in sections for rule in section.values()]
+    meanings = {rule["d"] for rule in rules if isinstance(rule, dict) and "d" in rule}
+    quantities = {text for each in QUANTITIES.values() for text in (each.doc, each.unit)}
+    assert len(meanings) > 100
+    assert untranslated(iter(meanings | quantities)) == []
+
+
+def test_most_letters_of_legends_are_translated() -> None:
+    letters = {text for each in all_formulas().values() for text in each.legend.values()}
+    assert len(untranslated(iter(letters))) / len(letters) < 0.2
+
+
 def test_most_sentences_are_translated() -> None:
     lines = {
         line
@@ -174,8 +191,17 @@ TEXTS = [
     ("fp8: linear 63.75 GiB, embedding 1.957 GiB", "fp8：线性层 63.75 GiB，词嵌入 1.957 GiB", True),
     ("limit: model", "受限于 模型", True),
     ("limit: nobody knows", "受限于 nobody knows", False),  # a part without a translation
+    ("T: tokens (positions) in all", "T：词元（位置）总数", True),
+    ("B: global batch [sequences]", "B：全局批 [sequences]", True),
+    ("t1, t2: wanted outputs", "t1, t2：目标输出", True),
+    ("config.json of a/b; arXiv:2407.21783 Table 3", "a/b 的 config.json；arXiv:2407.21783 Table 3", False),
+    ("nobody knows; nobody at all", "nobody knows; nobody at all", False),
+    ("Q: nobody knows", "Q: nobody knows", False),
+    ("all claims hold: 151 holds, 26 article wrong", "全部结论成立：成立 151，文章有误 26", True),
+    ("linear counted twice, as mm and as Linear [says 5 MACs: doubled]",
+     "linear 重复计算，既作 mm 又作 Linear[自报 5 次乘加：已加倍]", True),
     ("", "", True),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "chinese", "known"), TEXTS)

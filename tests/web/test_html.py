@@ -34,7 +34,7 @@ def test_a_problem_lists_every_fault() -> None:
     text = problem_html(
         ON,
         InputError(
-            Fault(code="a", message="unknown device 'x'", where="--gpu", nearest=("h100-sxm", "<b>"), hint="Look."),
+            Fault(code="a", message="unknown device 'x'", where="--gpu", nearest=("h100-sxm", "<b>"), hint="Look up."),
             Fault(code="b", message="too much", where="the request", got="9", expected="8"),
         ),
         "zh",
@@ -43,8 +43,17 @@ def test_a_problem_lists_every_fault() -> None:
     assert '<li data-field="gpu">' in text
     assert 'data-set="gpu" data-value="h100-sxm">h100-sxm</button>' in text
     assert "&lt;b&gt;" in text and "<b>" not in text
-    assert "too much in the request; got 9; expected 8." in text
+    assert '<span class="message">未知的设备“x”。</span>' in text
+    assert '<span class="message" lang="en">the request：too much；收到：9；应为：8。</span>' in text
+    assert '<span class="aid" lang="en">Look up.</span>' in text
     assert "是否想写" in text
+
+
+def test_a_problem_in_english() -> None:
+    fault = Fault(code="b", message="too much", where="the request", got="9", expected="8", hint="Take less.")
+    text = problem_html(ON, InputError(fault), "en")
+    assert '<span class="message">too much in the request; got 9; expected 8.</span>' in text
+    assert '<span class="aid">Take less.</span>' in text
 
 
 def test_names_are_no_buttons_where_there_is_no_field() -> None:

@@ -279,3 +279,27 @@ def test_pages_without_a_file_say_what_to_drop(client: TestClient) -> None:
 def test_why_of_an_unknown_number_says_so(client: TestClient) -> None:
     text = client.get("/page/mfu/why?model=gpt2&gpu=h100-sxm&tokens_per_second=1e5&block=a&label=b&column=c").text
     assert "Nothing more is known of this number." in text
+
+
+def test_a_page_of_files_waits_for_all_of_them(client: TestClient) -> None:
+    """No fault is told before every file is there; and where the server keeps them is told nowhere."""
+    tokens = [_uploaded(client, name) for name in ("gpt2.json", "gpt2-longer.json")]
+    one = client.get(f"/page/diff/result?first={tokens[0]}").text
+    assert "Drop two reports" in one and "problem" not in one
+    assert "Drop a CSV" in client.post("/page/calibrate/job?gpu=h100-sxm").json()["html"]
+    state = f"first={tokens[0]}&second={tokens[1]}"
+    both = client.get(f"/page/diff/result?{state}").text
+    assert "27 of 52 numbers differ" in both
+    for text in (
+        both,
+        client.get(f"/page/diff/report.html?{state}").text,
+        client.get(f"/page/diff/report.md?{state}").text,
+    ):
+        assert "gpt2-longer.json" in text
+        assert "uploaded/" not in text
+
+
+def _uploaded(client: TestClient, name: str) -> str:
+    content = (EXAMPLES / name).read_bytes()
+    sent = client.post("/api/uploads", files={"file": (name, content)}, headers={"origin": "http://127.0.0.1"})
+    return str(sent.json()["names"]["file"][0])

@@ -15,11 +15,13 @@ from suanli.report.document import Block, Facts, Lines, Picture, Prose, Table
 from suanli.report.figures import Figure
 from suanli.report.html_tags import esc, json_script, tag
 from suanli.report.theme import worded
+from suanli.report.translated import NAMES
 from suanli.report.words import said, translate
 
 CHART_WIDTH = 80
 _DIGIT = re.compile(r"\d")
 _DRAWN = re.compile(r"[\s█▉▊▋▌▍▎▏▐░▒▓·]*[█▉▊▋▌▍▎▏▐░▒▓][\s█▉▊▋▌▍▎▏▐░▒▓·]*")
+_CODE = re.compile(r"`([^`<>]+)`")
 _TOTALS = ("total", "mean", "sum")
 
 Asked = Callable[[str, str, str], bool]  # block, label, column: whether something can be said of the number
@@ -69,12 +71,17 @@ def _body(block: Block, at: Setting) -> str:
     if isinstance(block, Lines) and all(line.startswith("-") for line in block.lines):
         return tag("pre", esc("\n".join(block.lines)), class_="code")  # flags of a command
     if isinstance(block, Lines):
-        return tag("ul", "".join(tag("li", words(line, at.lang)) for line in block.lines))
+        return tag("ul", "".join(tag("li", _prose(line, at.lang)) for line in block.lines))
     if isinstance(block, Prose):
-        return "".join(tag("p", words(each, at.lang)) for each in block.paragraphs)
+        return "".join(tag("p", _prose(each, at.lang)) for each in block.paragraphs)
     rows = block.rows if isinstance(block, Picture) else plain(block, CHART_WIDTH)
     name = translate(block.title, at.lang) or translate("picture", at.lang)
     return tag("pre", esc("\n".join(rows)), class_="drawn", role="img", aria_label=name)
+
+
+def _prose(text: str, lang: str) -> str:
+    """A sentence; names between `backquotes` as code."""
+    return _CODE.sub(r"<code>\1</code>", words(text, lang))
 
 
 # --- facts --------------------------------------------------------------------------------------------------------
@@ -120,7 +127,8 @@ def _head(name: str, right: bool, at: Setting) -> str:
 
 def _row(block: Table, row: tuple[str, ...], numbers: list[bool], at: Setting) -> str:
     first, *rest = row
-    cells = [tag("th", words(first.strip(), at.lang), scope="row", class_="n" if numbers[0] else None)]
+    head = esc(first) if block.columns[0] in NAMES else words(first.strip(), at.lang)
+    cells = [tag("th", head, scope="row", class_="n" if numbers[0] else None)]
     for name, text, right in zip(block.columns[1:], rest, numbers[1:], strict=True):
         cells.append(_cell(text, (block.title, first, name), right, at))
     return tag("tr", "".join(cells), class_="total" if first in _TOTALS else None)

@@ -10,6 +10,8 @@ from suanli.report.chart import Chart
 from suanli.report.document import Block, Document, Facts, Lines, Prose, Table
 from suanli.report.words import translate
 
+NAMES = ("convention", "口径")  # columns whose cells are names of options: `full`, `hardware`
+
 
 def translated(document: Document, lang: str) -> Document:
     """The document in `lang`; what has no translation stays."""
@@ -28,7 +30,7 @@ def _block(block: Block, lang: str) -> Block:
             for label, value, remark in block.rows
         ))  # fmt: skip
     if isinstance(block, Table):
-        rows = tuple(_all(row, lang) for row in block.rows)
+        rows = tuple(_row(block.columns, row, lang) for row in block.rows)
         return replace(block, title=title, columns=_all(block.columns, lang), rows=rows)
     if isinstance(block, Lines):
         return replace(block, title=title, lines=_all(block.lines, lang))
@@ -41,6 +43,11 @@ def _block(block: Block, lang: str) -> Block:
             x_label=translate(block.x_label, lang), y_label=translate(block.y_label, lang),
         )  # fmt: skip
     return replace(block, title=title)
+
+
+def _row(columns: tuple[str, ...], row: tuple[str, ...], lang: str) -> tuple[str, ...]:
+    """Cells in the language; names that are typed into options stay."""
+    return tuple(cell if name in NAMES else translate(cell, lang) for name, cell in zip(columns, row, strict=True))
 
 
 def _all(texts: Iterable[str], lang: str) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 The texts lie in `words_zh/*.toml`, English = 中文. A key with braces is a pattern: `{n}`, `{m}`, `{k}` stand for a
 number, `{q…}` for a number with its unit, `{t…}` for a text that is translated in turn, `{parts}` for names with their
-amounts, any other name for what stays as it is.
+amounts, `{counts}` for numbers of named things, `{w…}` for one word, any other name for what stays as it is. What
+stands behind the letter of a legend (`T: tokens [B]`), and the parts of a list of sources, are looked up by themselves.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _HOLE = re.compile(r"\{(\w+)\}")
 # What is the same in every language: figures with their units, names without a blank.
 _NEUTRAL = re.compile(rf"(?:{_QUANTITY})|[^\s一-鿿]*[\d_./:=#()\-][^\s一-鿿]*|[\W\d]*")
 _DAYS = re.compile(rf"({_NUMBER}) days?")
+_LETTER = re.compile(r"([^\s:]{1,10}(?:, \S+| … \S+)?): ([^\[\]]+)(| \[[^\]]+\])")  # its letter, its words, its unit
 
 
 @contextmanager
@@ -72,7 +74,22 @@ def said(text: str, lang: str) -> tuple[str, bool]:
     if _NEUTRAL.fullmatch(bare):
         return text, True
     found = next((made for each in _patterns(lang) if (made := each.applied(bare, lang)) is not None), None)
-    return found if found is not None else (text, bool(re.search(r"[一-鿿]", bare)))
+    if found is not None:
+        return found
+    if "; " in bare:
+        return _listed(bare, lang)
+    letter = _LETTER.fullmatch(bare)
+    if letter and letter[2] in _table(lang) and not (len(letter[1]) > 2 and letter[1] in _table(lang)):
+        return f"{letter[1]}：{_table(lang)[letter[2]]}{letter[3]}", True
+    return text, bool(re.search(r"[一-鿿]", bare))
+
+
+def _listed(text: str, lang: str) -> tuple[str, bool]:
+    """Sources in one line: each by itself, where one of them is known; English to its last mark where none is."""
+    parts = [said(each, lang) for each in text.split("; ")]
+    if all(made == each for (made, _), each in zip(parts, text.split("; "), strict=True)):
+        return text, False
+    return "；".join(made for made, _ in parts), all(known for _, known in parts)
 
 
 @dataclass(frozen=True)
@@ -96,6 +113,8 @@ def _part(name: str, text: str, lang: str) -> tuple[str, bool]:
     """What stands in a hole: figures and texts in the language, names as they are, amounts part by part."""
     if name == "parts":
         return "，".join(_amount(each, lang) for each in text.split(", ")), True
+    if name == "counts":
+        return "，".join(_counted(each, lang) for each in text.split(", ")), True
     return said(text, lang) if name[0] in "tq" else (text, True)
 
 
@@ -103,6 +122,12 @@ def _amount(text: str, lang: str) -> str:
     """`embedding 1.957 GiB`: the name in the language."""
     name, blank, amount = text.partition(" ")
     return f"{translate(name, lang)}{blank}{amount}"
+
+
+def _counted(text: str, lang: str) -> str:
+    """`26 article wrong`: the name in the language, its number behind it."""
+    number, _, name = text.partition(" ")
+    return f"{translate(name, lang)} {number}"
 
 
 @cache
@@ -129,5 +154,5 @@ def _expression(key: str) -> re.Pattern[str]:
 
 
 def _hole(name: str) -> str:
-    kind = {"n": _NUMBER, "m": _NUMBER, "k": _NUMBER, "q": _QUANTITY}.get(name[0], ".+?")
+    kind = {"n": _NUMBER, "m": _NUMBER, "k": _NUMBER, "q": _QUANTITY, "w": r"[^\s;]+"}.get(name[0], ".+?")
     return f"(?P<{name}>{kind})"

@@ -56,7 +56,7 @@ def read_given(verb: Verb, given: Mapping[str, Any], files: Mapping[str, Sequenc
     for option in verb.options:
         if option.required and found.get(option.name) is None and not faults.faults:
             faults.add(code="missing_option", message=f"{option.name.replace('_', ' ')} is needed", where=option.flag,
-                       expected=MODEL_IS if option.kind == kinds.MODEL else option.help)  # fmt: skip
+                       expected=MODEL_IS if option.kind == kinds.MODEL else option.help.rstrip("."))  # fmt: skip
     faults.raise_if_any()
     return found
 

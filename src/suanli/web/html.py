@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from suanli.errors import Fault, SuanliError
 from suanli.report.html_file import asset as report_asset
 from suanli.report.html_file import vega_bundle
+from suanli.report.words import said as worded
 from suanli.web.forms import Entry
 from suanli.web.verbs import verbs
 from suanli.web.words import said
@@ -75,13 +76,26 @@ def field_of(entry: Entry, fault: Fault) -> str:
 
 def problem_html(entry: Entry, problem: SuanliError, lang: str) -> str:
     """Faults as a list: each with its field, and the nearest names to choose."""
-    return render("problem.html", lang, faults=[_fault(entry, each) for each in problem.faults])
+    return render("problem.html", lang, faults=[_fault(entry, each, lang) for each in problem.faults])
 
 
-def _fault(entry: Entry, fault: Fault) -> Mapping[str, Any]:
+def _fault(entry: Entry, fault: Fault, lang: str) -> Mapping[str, Any]:
     field = field_of(entry, fault)
-    parts = [fault.message if field or fault.where is None else f"{fault.message} in {fault.where}"]
-    parts += [f"got {fault.got}"] if fault.got else []
-    parts += [f"expected {fault.expected}"] if fault.expected else []
-    nearest = fault.nearest if field else ()
-    return {"field": field, "text": "; ".join(parts) + ".", "nearest": nearest, "hint": fault.hint}
+    message, known = worded(fault.message, lang)
+    parts = [message if field or fault.where is None else _placed(message, fault.where, lang)]
+    parts += [worded(f"got {fault.got}", lang)[0]] if fault.got else []
+    if fault.expected:
+        expected, both = worded(f"expected {fault.expected}", lang)
+        known = known and both
+        parts.append(expected)
+    hint, hint_known = worded(fault.hint or "", lang)
+    stop, between = (".", "; ") if lang == "en" else ("。", "；")
+    return {
+        "field": field, "text": between.join(parts) + stop, "nearest": fault.nearest if field else (), "hint": hint,
+        "foreign": not known, "hint_foreign": not hint_known,
+    }  # fmt: skip
+
+
+def _placed(message: str, place: str, lang: str) -> str:
+    """A message with the place it is of."""
+    return f"{message} in {place}" if lang == "en" else f"{place}：{message}"

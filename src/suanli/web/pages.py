@@ -179,10 +179,15 @@ def _read(entry: Entry, request: Request) -> tuple[State, dict[str, Any]]:
     return state, given(entry, state)
 
 
+def waits_for_files(entry: Entry, state: State) -> bool:
+    """Whether a page that begins with files has not got all of them yet: it says which, and calls nothing a fault."""
+    return bool(entry.start) and not all(each.name in state.fields for each in entry.fields if each.kind == "file")
+
+
 async def _answer(entry: Entry, request: Request, desk: Desk) -> Response:
     try:
         state, asked = _read(entry, request)
-        if entry.start and not state.fields:
+        if waits_for_files(entry, state):
             return HTMLResponse(render("start.html", state.lang, text=entry.start), headers=NEVER)
         found = await desk.ask(request, shown, entry.verb, asked, extra=(state.lang, state.units))
     except SuanliError as problem:
@@ -249,6 +254,8 @@ def _add_jobs(made: APIRouter, entry: Entry, desk: Desk, jobs: Jobs) -> None:
         """Start; the id, or what is wrong."""
         try:
             state, asked = _read(entry, request)
+            if waits_for_files(entry, state):
+                return JSONResponse({"html": render("start.html", state.lang, text=entry.start)})
             job = jobs.start(desk.question(shown, verb, asked, extra=(state.lang, state.units)))
         except SuanliError as problem:
             status, headers = _status(problem)

@@ -105,3 +105,8 @@ def test_a_bar_below_zero_has_its_figure_beside_the_axis() -> None:
     spec = parts.bars(rows, label="name", value="value", unit=scales.Unit("", 1), title="t", text="text", hover=())
     assert {"calculate": "max(datum.shown, 0)", "as": "edge"} in spec["transform"]
     assert spec["layer"][1]["encoding"]["x"]["field"] == "edge"
+
+
+def test_a_narrow_range_has_ticks_of_its_own() -> None:
+    within = [tick for tick in parts.round_ticks([2039, 3938]) if 2039 <= tick <= 3938]
+    assert within == [2500, 3000]

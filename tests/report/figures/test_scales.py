@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from suanli.report.figures import scales
-from suanli.units import GIBI, TERA
+from suanli.units import GIBI, TERA, units_as
 
 
 @pytest.mark.parametrize(("make", "values", "name", "factor"), [
@@ -31,3 +31,9 @@ def test_titles_and_transforms() -> None:
     assert scales.Unit("", 1).of("GPUs") == "GPUs"
     assert scales.Unit("TFLOP/s", TERA).shown("rate", "y") == {"calculate": "datum.rate / 1000000000000", "as": "y"}
     assert scales.PERCENT.shown("mfu", "shown")["calculate"] == "datum.mfu / 0.01"
+
+
+@pytest.mark.parametrize(("system", "name", "factor"), [("iec", "GiB", 2**30), ("si", "GB", 10**9)])
+def test_sizes_follow_the_switch(system: str, name: str, factor: int) -> None:
+    with units_as(system):
+        assert scales.sizes([80e9]) == scales.Unit(name, factor)

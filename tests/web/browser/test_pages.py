@@ -25,6 +25,7 @@ OPENS = {
     "learn": "Back-propagation",
 }
 FEWER = {"gpus": "?filter=h100", "models": "?filter=llama", "verify": "?only=scaling"}  # rows: axe looks at every cell
+AT_NIGHT = ("layout", "learn")  # axe looks at every page by day; the colours of the night are those of all pages
 CHINESE = {
     "count": "计数", "mfu": "测量", "explain": "剖析", "train": "训练", "layout": "并行布局", "infer": "推理服务",
     "scale": "扩展", "goodput": "有效时间", "gpus": "GPU", "models": "模型", "verify": "验证", "learn": "课程",
@@ -59,7 +60,8 @@ def test_a_page_in_chinese_on_a_phone_at_night(on_phone: Any, verb: str) -> None
     assert on_phone.is_narrow_enough()
     on_phone.reads_the_answer()
     on_phone.pictures(f"{verb}-phone")
-    assert faults(on_phone.window) == []
+    if verb in AT_NIGHT:
+        assert faults(on_phone.window) == []
 
 
 def test_home_leads_to_every_page(person: Any) -> None:

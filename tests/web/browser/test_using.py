@@ -257,3 +257,82 @@ def test_by_keyboard_alone(person: Any) -> None:
     person.waits()
     assert person.query == {"filter": "qwen"}
     assert window.locator("#said").inner_text() == person.headline  # what a screen reader is told
+
+
+def test_own_runs_are_dropped(person: Any) -> None:
+    person.opens("/calibrate")
+    window = person.window
+    assert "three or more runs" in window.locator("#shown").inner_text()
+    window.locator("#f-file").set_input_files(ROOT / "examples" / "runs.csv")
+    window.wait_for_url("**/calibrate?file=up-*")
+    person.waits()
+    assert "calibrated to 5 runs on h100-sxm bf16" in person.headline
+    person.pictures("calibrate-desktop")
+
+
+def test_two_reports_beside_each_other_and_one_again(person: Any) -> None:
+    """The first alone is no fault; where the server keeps what was dropped is seen nowhere."""
+    person.opens("/diff?lang=zh")
+    window = person.window
+    window.locator("#f-first").set_input_files(ROOT / "examples" / "gpt2.json")
+    window.wait_for_url("**first=up-*")
+    person.waits()
+    assert window.locator("#shown .problem").count() == 0
+    window.locator("#f-second").set_input_files(ROOT / "examples" / "gpt2-longer.json")
+    window.wait_for_url("**second=up-*")
+    person.waits()
+    assert person.headline == "gpt2.json 与 gpt2-longer.json：52 个数中有 27 个不同"
+    assert "/uploaded/" not in window.locator("#shown").inner_text()
+    person.pictures("diff-desktop")
+    person.opens("/rerun")
+    window.locator("#f-file").set_input_files(ROOT / "examples" / "gpt2.json")
+    window.wait_for_url("**file=up-*")
+    person.waits()
+    assert "the same result, 52 numbers" in person.headline
+
+
+def test_a_formula_with_its_numbers(person: Any) -> None:
+    person.opens("/why?lang=zh")
+    shown = person.window.locator("#shown")
+    assert "421,651,971,833,856" in person.headline
+    assert "T：词元（位置）总数" in shown.inner_text()
+    person.window.locator("#f-id").select_option("flops.forward")
+    person.waits()
+    assert person.query["id"] == "flops.forward"
+    assert "前向计算的运算次数" in shown.inner_text()
+    assert person.is_narrow_enough()
+    person.pictures("why-desktop")
+
+
+def test_other_counters_in_chinese_on_a_phone(on_phone: Any) -> None:
+    """Names and figures stand above bars that have the whole width."""
+    on_phone.opens("/compare?lang=zh&model=gpt2&seq=64&tools=palm,6nd")
+    assert "2 个计数工具" in on_phone.headline
+    assert on_phone.is_narrow_enough()
+    drawn = on_phone.window.locator("[data-name=counters] svg")
+    widest = max(drawn.evaluate("svg => [...svg.querySelectorAll('.mark-rect path')].map(p => p.getBBox().width)"))
+    assert widest > 0.5 * on_phone.window.viewport_size["width"]
+    on_phone.reads_the_answer()
+    on_phone.pictures("compare-phone")
+
+
+def test_a_rate_slides_and_the_curve_of_the_loss_follows(person: Any) -> None:
+    person.opens("/learn")
+    window = person.window
+    curve = "document.querySelector('#shown .mark-line path').getAttribute('d')"
+    before = window.evaluate(curve)
+    slider = window.locator("[data-field=rate] .slider")
+    slider.focus()
+    window.keyboard.press("ArrowLeft")
+    window.keyboard.press("ArrowLeft")
+    slider.blur()
+    person.waits()
+    assert float(person.query["rate"]) < 0.5
+    assert window.evaluate(curve) != before
+
+
+def test_sizes_of_a_picture_follow_the_units(person: Any) -> None:
+    person.opens("/layout?units=si")
+    text = person.window.locator("#shown .draw").evaluate_all("all => all.map(each => each.textContent).join()")
+    assert "memory of a GPU [GB]" in text
+    assert "GiB" not in text

@@ -6,10 +6,34 @@
   // A picture is as wide as its place: said to Vega itself, for Vega-Lite warns of bars that have a height each.
   const fit = (vega) => ({ ...vega, autosize: { type: "fit-x", contains: "padding" } });
   const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false, patch: fit, tooltip: { disableDefaultStyle: true } };
-  const beside = (width) => ({ left: 4, top: 8, right: width < 480 ? 92 : 116, bottom: 4 }); // for figures behind bars
+  const NARROW = 480; // pixels, as in the specifications
+  const beside = (width) => ({ left: 4, top: 8, right: width < NARROW ? 92 : 116, bottom: 4 }); // for figures behind bars
 
-  function fitted(spec, width) {
-    const written = (spec.layer ?? []).some((each) => each.mark?.type === "text" && each.mark.align === "left" && each.mark.dx);
+  const isBehind = (layer) => layer.mark?.type === "text" && layer.mark.align === "left" && layer.mark.dx && !layer.mark.dy;
+  const isBanded = (layer) => layer.encoding?.y?.type === "nominal";
+
+  // On a phone a name and its figure stand on a line above their bar, and the bar has the whole width.
+  function onPhone(spec, width) {
+    const layers = spec.layer ?? [];
+    const written = layers.find((each) => isBehind(each) && isBanded(each));
+    if (width >= NARROW || !written || layers.some((each) => each.encoding?.yOffset)) return spec;
+    const figure = written.encoding.text.field;
+    const longest = Math.max(0, ...spec.data.values.map((row) => String(row[figure] ?? "").length));
+    const named = { labelAlign: "left", labelPadding: 0, labelOffset: -9, labelLimit: Math.max(110, width - 7 * longest - 16), zindex: 1 };
+    const moved = layers.map((each) => {
+      if (!isBanded(each)) return each;
+      const { mark, encoding } = each;
+      const y = { ...encoding.y, axis: { ...encoding.y.axis, ...named } };
+      if (mark.type === "bar") return { ...each, mark: { ...mark, yOffset: 9, height: { band: 0.36 } }, encoding: { ...encoding, y } };
+      if (isBehind(each)) return { ...each, mark: { ...mark, align: "right", dx: 0, dy: -9 }, encoding: { ...encoding, y, x: { value: "width" } } };
+      return { ...each, encoding: { ...encoding, y } };
+    });
+    return { ...spec, height: 1.8 * spec.height, layer: moved };
+  }
+
+  function fitted(given, width) {
+    const spec = onPhone(given, width);
+    const written = (spec.layer ?? []).some(isBehind);
     return { padding: written ? beside(width) : 4, ...spec, width, autosize: "pad" };
   }
 

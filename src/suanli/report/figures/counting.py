@@ -157,7 +157,9 @@ def compare_figures(result: Result) -> tuple[Figure, ...]:
         return ()
     for row, label in zip(rows, parts.unique(row["label"] for row in rows), strict=True):
         row["label"] = label
-    paint = parts.coloured("which", {_EXPLAINED: colours.BLUE, _UNEXPLAINED: colours.ORANGE})
+    used = {row["which"] for row in rows}
+    paint = parts.coloured("which", {name: colour for name, colour in (
+        (_EXPLAINED, colours.BLUE), (_UNEXPLAINED, colours.ORANGE)) if name in used})  # fmt: skip
     spec = parts.bars(
         rows, label="label", value="ratio", unit=Unit("", 1), title="FLOPs over the right number", text="text",
         colour=paint, words=("which",),

@@ -13,6 +13,7 @@ from suanli.report.goodput_pages import TIMES
 from suanli.units import format_as
 
 WIDEST_ROW, FOLDED_ROW = 6, 4  # boxes side by side; of more, so many
+ROOMY = 48  # letters of a row that a phone has room for
 LINE_PIXELS = 17
 
 
@@ -135,9 +136,11 @@ def _boxes(block: Boxes) -> Spec:
              "encoding": {"x": x | {"field": "left"}, "x2": {"field": "right"}, "y": y | {"field": "top"},
                           "y2": {"field": "bottom"},
                           "tooltip": parts.tips(("name", "name"), ("held", "holds"))}}  # fmt: skip
+    longest = max(len(each["text"]) for each in words)
+    size = {"expr": f"{parts.NARROW} ? 9 : 11"} if longest * across > ROOMY else 11  # within its frame on a phone too
     texts = [
         {"data": {"values": words}, "transform": [{"filter": f"{'' if head else '!'}datum.head"}],
-         "mark": {"type": "text", "fontSize": 11, "fontWeight": "bold" if head else "normal"},
+         "mark": {"type": "text", "fontSize": size, "fontWeight": "bold" if head else "normal"},
          "encoding": {"x": x | {"field": "x"}, "y": y | {"field": "y"}, "text": {"field": "text"}}}
         for head in (True, False)
     ]  # fmt: skip

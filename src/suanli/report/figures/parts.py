@@ -23,7 +23,8 @@ BAR_STEP = 24  # pixels of a bar with its gap
 HEIGHT = 300
 TAIL = 32  # characters of a path
 LABEL = 60  # characters of a name on an axis or in a legend
-FEW_DECADES = 3
+FEW_DECADES, FEW_TICKS = 3, 2
+_DECADES, _TWOS_AND_FIVES, _EVERY = ("1",), ("1", "2", "5"), ("1", "1.5", "2", "2.5", "3", "4", "5", "6", "7", "8", "9")
 SAFE_INTEGER = 2**53
 ROUNDING = 1e-9  # of a whole: what sums of floating-point numbers leave
 SECONDS = (
@@ -115,7 +116,7 @@ def measure(field: str, title: str, *, log: bool = False, zero: bool = True, **m
 
 
 def log_axis(values: Iterable[float], unit: Unit | None = None, **axis: Any) -> Spec:
-    """Ticks of a logarithmic axis: powers of ten, with twos and fives where there are few; in the unit of the axis."""
+    """Ticks of a logarithmic axis: powers of ten, with twos and fives, or more, where few; in the unit of the axis."""
     known = [value / (unit.factor if unit else 1) for value in values if value > 0]
     return {"values": round_ticks(known), "format": "~g"} | axis
 
@@ -125,8 +126,11 @@ def round_ticks(values: Sequence[float]) -> list[float]:
     if not values:
         return []
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    steps = (1, 2, 5) if high - low <= FEW_DECADES else (1,)
-    return [float(f"{step}e{power}") for power in range(low, high + 1) for step in steps]
+    for steps in (_DECADES if high - low > FEW_DECADES else _TWOS_AND_FIVES), _EVERY:
+        found = [float(f"{step}e{power}") for power in range(low, high + 1) for step in steps]
+        if sum(min(values) <= tick <= max(values) for tick in found) >= FEW_TICKS:
+            break
+    return found
 
 
 def coloured(

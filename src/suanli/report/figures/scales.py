@@ -8,28 +8,24 @@ from dataclasses import dataclass
 from suanli.units import (
     DAY,
     EXA,
-    GIBI,
     GIGA,
     HOUR,
-    KIBI,
     KILO,
-    MEBI,
     MEGA,
     MICRO,
     MILLI,
     MINUTE,
     NANO,
     PETA,
-    TEBI,
     TERA,
     YOTTA,
     ZETTA,
+    byte_steps,
 )
 
 Steps = tuple[tuple[str, float], ...]
 
 _SECONDS: Steps = (("ns", NANO), ("µs", MICRO), ("ms", MILLI), ("s", 1), ("min", MINUTE), ("h", HOUR), ("days", DAY))
-_BYTES: Steps = (("B", 1), ("KiB", KIBI), ("MiB", MEBI), ("GiB", GIBI), ("TiB", TEBI))
 _PLAIN: Steps = (("", 1), ("K", KILO), ("M", MEGA), ("G", GIGA), ("T", TERA), ("P", PETA), ("E", EXA),
                  ("Z", ZETTA), ("Y", YOTTA))  # fmt: skip
 _LONG = ("min", "h", "days")  # of these two are needed before one is used
@@ -64,8 +60,8 @@ def seconds(values: Iterable[float | None]) -> Unit:
 
 
 def sizes(values: Iterable[float | None]) -> Unit:
-    """Of bytes, by the most."""
-    return Unit(*_fitting(values, _BYTES))
+    """Of bytes, by the most; binary or decimal as `suanli.units.units_as` has it."""
+    return Unit(*_fitting(values, byte_steps()))
 
 
 def rates(values: Iterable[float | None]) -> Unit:

@@ -143,6 +143,7 @@
     line.textContent = text;
     shown.querySelectorAll(":scope > .problem, :scope > .waiting").forEach((each) => each.remove());
     shown.prepend(line);
+    peek.firstElementChild.textContent = text;
     answer.classList.add("faulty");
   }
 
@@ -156,6 +157,7 @@
     if (problem) {
       shown.querySelectorAll(":scope > .problem, :scope > .waiting").forEach((each) => each.remove());
       shown.prepend(problem);
+      peek.firstElementChild.textContent = problem.querySelector(".what").textContent;
       for (const each of problem.querySelectorAll("li")) blame(each);
       return;
     }
@@ -213,7 +215,7 @@
     const field = fields.find((each) => each.dataset.field === item.dataset.field && !each.hidden);
     if (!field) return;
     const nearest = item.querySelector(".nearest");
-    fault(field, item.querySelector(".message").textContent, nearest?.cloneNode(true));
+    fault(field, item.querySelector(".message").cloneNode(true), nearest?.cloneNode(true));
   }
 
   // --- long work: a job that is told of, can be cancelled and outlives a reload ---
