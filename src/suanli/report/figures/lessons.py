@@ -136,7 +136,7 @@ def _boxes(block: Boxes) -> Spec:
              "encoding": {"x": x | {"field": "left"}, "x2": {"field": "right"}, "y": y | {"field": "top"},
                           "y2": {"field": "bottom"},
                           "tooltip": parts.tips(("name", "name"), ("held", "holds"))}}  # fmt: skip
-    longest = max(len(each["text"]) for each in words)
+    longest = max(len(str(each["text"])) for each in words)
     size = {"expr": f"{parts.NARROW} ? 9 : 11"} if longest * across > ROOMY else 11  # within its frame on a phone too
     texts = [
         {"data": {"values": words}, "transform": [{"filter": f"{'' if head else '!'}datum.head"}],
