@@ -64,10 +64,16 @@ def test_reports_by_suffix(folder: Path, suffix: str) -> None:
 EXITS = [
     ("calibrate", "error: own runs stand in a file in FILE.csv; expected the path of a CSV file, or --shipped STACK."),
     ("calibrate none.csv", "error: the file cannot be opened: No such file or directory in none.csv. Check the path."),
-    ("calibrate runs.csv -o out.tml", "expected a file ending in .json, .csv, .md, .toml; nearest: .toml"),
+    (
+        "calibrate runs.csv -o out.tml",
+        "expected a file ending in .json, .csv, .md, .html, .toml, .svg, .png; nearest: .toml",
+    ),
     ("calibrate --shipped megatron", "error: unknown stack 'megatron' in --shipped"),
     ("layout gpt2 --gpu h100-sxm --gpus 8 --global-batch 8 --stack none.toml", "error: the file cannot be opened"),
-    ("layout gpt2 --gpu h100-sxm --gpus 8 --global-batch 8 -o out.toml", "ending in .json, .csv, .md;"),
+    (
+        "layout gpt2 --gpu h100-sxm --gpus 8 --global-batch 8 -o out.toml",
+        "ending in .json, .csv, .md, .html, .svg, .png;",
+    ),
 ]
 
 

@@ -266,7 +266,8 @@ class Explained:
     against: TraceDifference | None = _doc("", "less what a layout predicts; None: none given", default=None)
     compared: TraceDifference | None = _doc("", "less another trace; None: none given", default=None)
     strip: Strip | None = field(
-        default=None, metadata={"doc": "the step in the middle, to be drawn; not in the JSON", "hidden": True}
+        default=None,
+        metadata={"unit": "", "doc": "the step in the middle, to be drawn; not in the JSON", "hidden": True},
     )
 
 

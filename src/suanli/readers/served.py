@@ -16,7 +16,7 @@ from suanli.errors import ConfigError, Fault, UnknownNameError
 from suanli.nouns.arch import Arch
 from suanli.nouns.formats import Scheme
 from suanli.nouns.tensors import TensorTable
-from suanli.readers import files, hub
+from suanli.readers import files, gate, hub
 from suanli.readers.binary import place, refuse
 from suanli.readers.gguf import read_gguf
 from suanli.readers.gguf_arch import with_arch
@@ -62,11 +62,14 @@ def read_served(model: Any) -> GivenModel:
 def _path(model: Any) -> Path | None:
     """The file or folder meant; None where it is a name, an expression, a module."""
     if isinstance(model, Path):
+        gate.check_path(model)
         return model
     text = model.strip() if isinstance(model, str) else ""
     if not text or len(text) > 4096 or "\0" in text:
         return None
     path = Path(text).expanduser()
+    if not gate.may_open(path):  # refused with its reason where a model is read
+        return None
     if text.endswith(WEIGHTS):
         return path
     try:

@@ -1,4 +1,4 @@
-"""One server and one browser for all tests of the page; every console error and refused resource fails the test."""
+"""One server and one browser for the tests of a file; every console error and refused resource fails the test."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 PATIENCE_MS, STEP_MS = 15_000, 50
 
 
+@pytest.hookimpl(tryfirst=True)  # before the tests of a file are made a group
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One process drives the browser: two would share one machine's cores for nothing."""
     for item in items:
@@ -40,7 +41,7 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """A server of the page at a free port."""
     chromium()
@@ -60,7 +61,7 @@ def address() -> Iterator[str]:
         server.stdout.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """The system's Chromium, driven by Playwright."""
     path = chromium()

@@ -120,7 +120,8 @@ def _boxes(block: Boxes) -> Spec:
     """A frame a box with its lines in it, as many a row as there is room for on a phone."""
     across = block.per_row if block.per_row <= WIDEST_ROW else FOLDED_ROW
     lines = max(len(box.lines) for box in block.boxes)
-    frames, words = [], []
+    frames: list[dict[str, object]] = []
+    words: list[dict[str, object]] = []
     for place, box in enumerate(block.boxes):
         row, column = divmod(place, across)
         top = row * (lines + 2)
