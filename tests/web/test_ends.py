@@ -17,8 +17,13 @@ from typing import Any
 import httpx
 import pytest
 
-SLOW = {"model": "llama-3.1-405b", "gpu": "h100-sxm", "gpus": [1024 * n for n in range(1, 65)],
-        "global_batch": 16384}  # fmt: skip
+SLOW = {
+    "model": "llama-3.1-405b",
+    "gpu": "h100-sxm",
+    "gpus": [1024 * n for n in range(1, 65)],
+    "global_batch": 16384,
+    "top": 1000,
+}  # a thousand layouts played out: some twenty seconds
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 
 
