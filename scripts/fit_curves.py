@@ -16,7 +16,6 @@ a size.
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 import sys
 from collections.abc import Callable, Sequence
@@ -26,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from scipy.optimize import least_squares
 
+from kernel_tables import DTYPES, columns, engines_of, read, read_csv
+from measured_machines import MACHINES, Machine, memory_rate, peak_of
 from suanli.catalog.devices import find_device
 from suanli.formulas import collectives, counting, kernels
 
@@ -40,39 +40,6 @@ Array = Any
 Model = Callable[[Array, Array], Array]  # parameters, mask of rows -> seconds
 
 
-@dataclass(frozen=True)
-class Machine:
-    """A measured device: its name in the tables, its id in the catalogue, and what the catalogue leaves open."""
-
-    gpu: str
-    device: str
-    units: int
-    link_bytes_per_s: float | None
-    switch_from: int = 0  # smallest group whose all-reduce the switches add up; 0: never seen
-    peaks: dict[str, float] = field(default_factory=dict)  # where the catalogue has none
-
-
-MACHINES = (
-    Machine("a100_sxm", "a100-80gb-sxm", 108, 300e9),
-    Machine("h100_sxm", "h100-80gb-sxm", 132, 450e9, 5),
-    Machine("h200_sxm", "h200-141gb-sxm", 132, 450e9, 5),
-    Machine("b200_sxm", "b200-180gb-sxm", 148, 900e9, 6),
-    Machine("b300_sxm", "b300-288gb-sxm", 148, 900e9, 6),
-    Machine("gb200", "gb200-186gb-superchip", 148, 900e9),
-    Machine("gb300", "gb300-288gb-superchip", 148, 900e9),
-    Machine("l40s", "l40s-48gb-pcie", 142, 32e9),
-    # The workstation edition's peaks; the server edition has no sourced ones.
-    Machine(
-        "rtx_pro_6000_server",
-        "rtx-pro-6000-server-96gb-pcie",
-        188,
-        64e9,
-        peaks={"bf16": 503.8e12, "fp8": 1007.6e12, "fp4": 2015.2e12},
-    ),
-    Machine("b60", "arc-pro-b60-24gb-pcie", 20, None, peaks={"fp8": 98.3e12}),  # fp8 runs at bf16 speed
-)
-DTYPES = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4"}
-PEAK_OF = {"bf16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4"}
 OPERAND_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625}  # nvfp4: a scale of 8 bits for 16 numbers
 GRID = [(m, n, k) for m in (2048, 4096, 8192, 16384) for n in (2048, 4096, 12288) for k in (2048, 4096, 16384)]
 
@@ -154,22 +121,6 @@ class Curve:
     speed: float = 0.0  # mean log seconds on common shapes
     error: float = 0.0  # what engines are compared by, as a held-out error
     aside: str = ""
-
-
-def columns(table: Any, rows: Array, *names: str) -> list[Array]:
-    """Columns of a table as float64 arrays."""
-    return [np.asarray(table[name], float)[rows] for name in names]
-
-
-def peak_of(machine: Machine, dtype: str) -> float:
-    """Dense peak [FLOP/s] that efficiencies refer to."""
-    name = PEAK_OF[dtype]
-    return machine.peaks.get(name) or float(find_device(machine.device).peak_flop_per_s(name))
-
-
-def memory_rate(machine: Machine) -> float:
-    """Peak memory rate [B/s]."""
-    return float(find_device(machine.device).memory_bytes_per_s or 0)
 
 
 PRODUCT = {
@@ -466,36 +417,6 @@ def _assigned(item: tuple[str, Any]) -> str:
     return f"{key} = {value}" if isinstance(value, int) else f"{key} = {float(f'{value:.6g}')!r}"
 
 
-def read(folder: Path, name: str) -> dict[str, Any]:
-    """One table as columns of numpy arrays."""
-    table = pq.read_table(folder / f"{name}.parquet")
-    return {column: table[column].to_numpy() for column in table.column_names}
-
-
-NUMBERS = ("m", "n", "k", "num_gpus", "message_size", "milliseconds", "runs")
-
-
-def read_csv(path: Path) -> dict[str, dict[str, Any]]:
-    """The tables in a CSV of kernels; of what it has none, empty ones. Raises SystemExit for another file."""
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        rows = [row for row in reader if row.get("table") in ("gemm", "nccl")]
-    lacking = [name for name in ("table", "gpu", *NUMBERS) if name not in (reader.fieldnames or ())]
-    if lacking or not rows:
-        raise SystemExit(f"{path}: no kernels of suanli explain --kernels-csv ({', '.join(lacking) or 'no rows'})")
-    held = {table: [row for row in rows if row["table"] == table] for table in ("gemm", "nccl")}
-    try:
-        return {table: {name: _column(name, each) for name in reader.fieldnames or ()} for table, each in held.items()}
-    except ValueError as problem:
-        raise SystemExit(f"{path}: {problem}") from problem
-
-
-def _column(name: str, rows: Sequence[dict[str, str]]) -> Array:
-    if name in NUMBERS:
-        return np.array([float(row[name] or "nan") for row in rows])
-    return np.array([row[name] or "" for row in rows], dtype=object)
-
-
 def fit_own(machine: Machine, tables: dict[str, dict[str, Any]], out: Callable[[str], None]) -> list[Curve]:
     """Curves of products and collectives of a CSV, each printed; kinds with too few rows give none."""
     found = [
@@ -510,16 +431,6 @@ def fit_own(machine: Machine, tables: dict[str, dict[str, Any]], out: Callable[[
     for curve in filter(None, found):
         out(line(machine, curve, False))
     return [curve for curve in found if curve is not None]
-
-
-def engines_of(table: dict[str, Any], machine: Machine, dtype_column: str) -> list[tuple[str, str, str]]:
-    """Engine, version and dtype of every set of rows of this machine that has a curve here."""
-    rows = table["gpu"] == machine.gpu
-    names = {
-        (str(e), str(v), str(d))
-        for e, v, d in zip(table["engine"][rows], table["engine_version"][rows], table[dtype_column][rows], strict=True)
-    }
-    return sorted(each for each in names if each[2] in DTYPES)
 
 
 def fit_machine(machine: Machine, tables: dict[str, dict[str, Any]], out: Callable[[str], None]) -> list[Curve]:
