@@ -138,7 +138,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--users", type=int, default=50)
     options.add_argument("--seconds", type=float, default=60)
-    options.add_argument("--nicegui", default="/tmp/wv/bin/python", help="a python that has nicegui")
+    options.add_argument("--nicegui", default=sys.executable, help="a python that has nicegui; default: this one")
     given = options.parse_args()
     starts = []
     for _ in range(2):
