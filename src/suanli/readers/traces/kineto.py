@@ -20,6 +20,7 @@ from suanli.readers.traces.json_stream import NoEventsError, event_texts
 from suanli.readers.traces.kineto_columns import KinetoColumns
 from suanli.readers.traces.kineto_links import linked
 from suanli.readers.traces.kineto_meta import KinetoMeta
+from suanli.readers.traces.kineto_pairs import PairedReader, by_begin
 from suanli.readers.traces.kineto_salvage import EventReader, WidenedError, lost_names
 from suanli.readers.traces.source import Progress, Source, refuse
 from suanli.units import GIGA, HOUR
@@ -33,12 +34,21 @@ def read_kineto(path: str | os.PathLike[str], progress: Progress | None = None) 
     source = Source(path, progress)
     with _no_gc():
         header, reader, columns = _read(source)
-        return _trace(source, KinetoMeta(header, reader.state.tail), reader, columns)
+        return _trace(source, KinetoMeta(header, reader.state.tail, reader.state.tail_bytes), reader, columns)
 
 
 def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
     """Everything of the file: the text before its events, and the events as columns."""
-    reader = EventReader()
+    found = _read_with(source, EventReader())
+    return _read_with(source, PairedReader()) if _has_halves(*found[1:]) else found
+
+
+def _has_halves(reader: EventReader, columns: KinetoColumns) -> bool:
+    """Whether events begin or end only: all of the file must be read in its order to make them whole."""
+    return bool(columns.halves or reader.state.halves)
+
+
+def _read_with(source: Source, reader: EventReader) -> tuple[bytes, EventReader, KinetoColumns]:
     columns = KinetoColumns(reader.decoder)
     texts = event_texts(source.blocks())
     try:
@@ -50,6 +60,8 @@ def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
     for text in texts:
         _take(reader, columns, held, last=False)
         held = text
+        if _has_halves(reader, columns):
+            return header, reader, columns
     _take(reader, columns, held, last=True)
     return header, reader, columns
 
@@ -81,6 +93,8 @@ def _no_gc() -> Iterator[None]:
 
 def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: KinetoColumns) -> Trace:
     work, host = _timed(columns.work(), columns), _timed(columns.host(), columns)
+    if isinstance(reader, PairedReader):
+        host = by_begin(host)
     _check_any(source, reader, columns, len(work["start_ns"]) + len(host["start_ns"]))
     base = meta.base_ns or 0
     for table in (work, host):
@@ -168,6 +182,10 @@ class _Faults:
         columns, found = self.columns, []
         if columns.no_time:
             found.append(("no-time", columns.no_time, f"{columns.no_time:,} events without a time are left out"))
+        begins, ends = self.reader.state.begins, self.reader.state.ends
+        if begins or ends:
+            what = f"halves of events are left out: {begins:,} B without an E, {ends:,} E without a B"
+            found.append(("half-event", begins + ends, what))
         if columns.negative:
             mine = f"{columns.negative_work:,} of a device"
             what = f"{columns.negative:,} events of negative duration are left out, {mine}"

@@ -16,7 +16,7 @@ from suanli.nouns.trace import WorkKind
 from suanli.readers.traces.columns import HOST_COLUMNS, WORK_COLUMNS
 from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_details import Details, value_of
-from suanli.readers.traces.kineto_events import NONE, KinetoDecoder, Width, absent, says_more
+from suanli.readers.traces.kineto_events import HALVES, NONE, KinetoDecoder, Width, absent, says_more
 from suanli.readers.traces.numbers import MISSING, nanoseconds, whole_nanoseconds, whole_numbers
 
 Array = npt.NDArray[Any]
@@ -33,6 +33,7 @@ class KinetoColumns:
         self._threads = _Threads(self.threads)
         self.details = Details()
         self.no_time = self.negative = self.negative_work = 0
+        self.halves = 0  # events that begin or end only ("B", "E"): none of them is taken
         self.unknown: dict[str, int] = {}
         self._labels: dict[tuple[bytes, bytes, str], str] = {}
         self._work, self._host = _Table(WORK_COLUMNS), _Table(HOST_COLUMNS)
@@ -62,13 +63,17 @@ class KinetoColumns:
         rows, own = list(compress(records, among.tobytes())), code[among]
         if self.decoder.width == Width.ANY and [row.ph for row in rows].count("X") < len(rows):
             whole = [row.ph == "X" for row in rows]
+            self.halves += sum(row.ph in HALVES for row in rows)
             rows, own = list(compress(rows, whole)), own[np.array(whole, dtype=bool)]
         return _Rows(rows, [row.args for row in rows], own)
 
     def _count_unknown(self, records: Sequence[Any]) -> None:
         names = self.decoder.unknown
-        for cat, count in Counter(names[r.__class__] for r in records if r.__class__ in names and r.ph == "X").items():
-            self.unknown[cat] = self.unknown.get(cat, 0) + count
+        found = Counter((names[r.__class__], r.ph) for r in records if r.__class__ in names)
+        for (cat, phase), count in found.items():
+            self.halves += count * (phase in HALVES)
+            if phase == "X":
+                self.unknown[cat] = self.unknown.get(cat, 0) + count
 
     def work(self) -> dict[str, Array]:
         """Columns of device work, in the order of the file; `external` beside those of DeviceWork. Once only."""

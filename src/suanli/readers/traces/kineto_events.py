@@ -22,6 +22,7 @@ from suanli.nouns.trace import HostKind, WorkKind
 from suanli.readers.traces.numbers import NO_TIME
 
 NONE = Raw(b"")  # an argument that is not there; compared by identity
+HALVES = ("B", "E")  # phases of events that begin, or end, only
 NOT_KEPT = 255  # the code of every category that is not kept
 
 WORK_CATS = {
