@@ -58,6 +58,7 @@ def codes(trace: Trace) -> dict[str, int]:
         (ROW.replace('"pid": 0', '"pid": 1.5') % ("k", 35, ""), "k"),
         (ROW.replace('"tid": 7', '"tid": null') % ("k", 35, ""), "k"),
         (ROW.replace('"dur": 5', '"dur": "5"') % ("k", '"35"', ""), "k"),
+        (ROW.replace('"pid": 0', '"cat": "kernel"') % ("k", "35", ', "x": N/A'), "k"),
     ],
 )
 def test_one_odd_event_among_good_ones(tmp_path: Path, row: str, name: str) -> None:
@@ -77,6 +78,10 @@ def test_one_odd_event_among_good_ones(tmp_path: Path, row: str, name: str) -> N
         '{"ph": "X", "cat": "kernel", "name" "k", "ts": 35, "dur": 5}',
         '{"name": %s' % ("[" * 100_000),
         '{"ph": "X" "cat"}',
+        '{"ph": "X", "cat": "kernel", "name": "k", "ts": 35, "ph": "X", "cat": "cpu_op", "dur": 5, "args": {}}',
+        '{"ph": "X", "cat": "ac2g", "name": "k", "ts": 35, "ph": "X", "cat": "kernel", "dur": 5, "args": {}}',
+        '{"ph": "X", "cat": "new", "name": "k", "ts": 35, "ph": "X", "cat": "kernel", "dur": 5, "args": {}}',
+        '{"ph": "X", "cat": "kernel", "name": "k", "ts": 35, "ph": "X", "cat": "new", "dur": 5, "args": {}}',
     ],
 )
 def test_what_cannot_be_read_is_lost_and_counted(tmp_path: Path, row: str) -> None:

@@ -186,6 +186,21 @@ def test_broken_halves_cost_themselves_alone(tmp_path: Path, block: int, monkeyp
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("key", ["name", "na\udcffme"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_bytes_that_are_no_text(tmp_path: Path, key: str, inside: bool) -> None:
+    """In a key or a value, of the event or its arguments, they cost nothing else."""
+    odd = {key: "a\udcffb"}
+    rows = [begin("a", 1, args={"External id": 3} | (odd if inside else {})), end(2) | ({} if inside else odd)]
+    rows[1].pop("name", None)
+    path = tmp_path / "rank0.json"
+    text = json.dumps({"traceEvents": [*rows, begin("b", 3), end(4)]}, ensure_ascii=False)
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    trace = read_kineto(path)
+    assert spans(trace) == [("a", 1_000, 2_000), ("b", 3_000, 4_000)]
+    assert [code for code, _, _ in said(trace)] == []
+
+
 def test_what_stands_outside_is_read_too(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     rows = json.dumps([begin("a", 1), end(2)])

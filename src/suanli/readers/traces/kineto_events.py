@@ -45,6 +45,8 @@ OTHER_CATS = (
     NO_CAT,
 )  # fmt: skip
 
+_KNOWN_CATS = {*WORK_CATS, *OP_CATS, *RUNTIME_CATS, *OTHER_CATS}
+
 # Fields stand in the order in which Kineto writes them: a key is sought from behind the one before it.
 COLLECTIVE_SAYS = (
     ("in_elements", "In msg nelems"), ("out_elements", "Out msg nelems"), ("group_size", "Group size"),
@@ -150,8 +152,11 @@ class KinetoDecoder:
         self._one = msgspec.json.Decoder(every, strict=strict)
 
     def learn(self, cat: str) -> bool:
-        """Whether events of a category not known so far can be read from now on."""
-        if len(self.unknown) >= self.MOST_CATS or cat in self.unknown.values():
+        """Whether events of a category not known so far can be read from now on.
+
+        One that is known is no news: an event has it beside another, as halves of two events that ran together.
+        """
+        if len(self.unknown) >= self.MOST_CATS or cat in _KNOWN_CATS or cat in self.unknown.values():
             return False
         self.unknown[_record(cat)] = cat
         self._build()

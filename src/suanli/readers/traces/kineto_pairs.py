@@ -81,7 +81,7 @@ class Pairs:
             if phase not in (_BEGIN, _END):
                 found.append(bytes(event))
                 continue
-            said = _FIELDS.decode(event)
+            said = _fields(event)
             thread = self._threads[_printed(said, "pid"), _printed(said, "tid")]
             now = decimal_of(bytes(said.get("ts", NONE)))
             if now is None or now != thread.at:
@@ -143,10 +143,18 @@ def _one(begun: _Begun, end: Decimal | None, said: Fields) -> bytes:
     return msgspec.json.encode(whole)
 
 
+def _fields(text: bytes | Raw) -> Fields:
+    """The members of an object. Raises msgspec.DecodeError where it is none."""
+    try:
+        return _FIELDS.decode(text)
+    except msgspec.DecodeError:  # also for a key that is no UTF-8
+        return _FIELDS.decode(bytes(text).decode("utf-8", "replace").encode())
+
+
 def _arguments(said: Fields) -> Fields:
     try:
-        return _FIELDS.decode(said.get("args", b"{}"))
-    except msgspec.DecodeError:  # no object
+        return _fields(said.get("args", b"{}"))
+    except msgspec.DecodeError:
         return {}
 
 
