@@ -149,6 +149,19 @@ def test_records_that_say_more_come_late(tmp_path: Path, monkeypatch: pytest.Mon
     assert (trace.events, codes(trace)) == (6, {"broken-json": 1})
 
 
+def test_events_of_other_phases_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Async ones, say, or a phase that is no text; once each, also where a text is read again with larger records."""
+    rows = [GOOD[0], *(ROW.replace('"X"', phase) % ("k", 35, "") for phase in ('"b"', '"e"', '"b"', "3", '""'))]
+    call = ROW % ("nccl", 99, ', "Collective name": "allreduce", "Group size": 8')
+    for block in (10**6, 200):
+        monkeypatch.setattr(source, "BLOCK_BYTES", block)
+        trace = read(tmp_path, [*rows, call])
+        assert names(trace) == ["k1", "nccl"]
+        said = [(fault.code, fault.count, fault.message) for fault in trace.faults if fault.code != "base-time"]
+        message = "5 events that are neither whole nor halves of one are left out: ph '', 'b', 'e'"
+        assert said == [("other-phase", 5, message)]
+
+
 def test_very_many_categories(tmp_path: Path) -> None:
     """Beyond a bound they are not told apart, and still nothing of the device is lost."""
     odd = [f'{{"ph": "X", "cat": "c{number}", "name": "x", "ts": 1, "dur": 1}}' for number in range(400)]

@@ -248,7 +248,8 @@ def rows_of(trace: Trace) -> tuple[list[Any], list[Any]]:
         )
         for at in range(len(work))
     ]  # fmt: skip
-    return sorted(pieces), sorted(spans, key=lambda row: row[0])
+    # an operator and a call that begin and end together stand in one order or the other, as blocks of the file fall
+    return sorted(pieces), sorted(spans, key=lambda row: (row[0], row[1], -row[2], row[4]))
 
 
 CATS = st.sampled_from(["cpu_op", "cuda_runtime", "user_annotation", "kernel", "gpu_memcpy", "python_function", "npu"])
@@ -278,9 +279,10 @@ def both_ways(moves: Iterable[tuple[bool, int, int, str, int]], named: bool) -> 
     for opens, tid, step, cat, number in moves:
         now += step
         if opens:
-            args = {"External id": number, "correlation": number, "Input Dims": [[number]], "device": 0, "stream": tid}
+            key = number + 10 * tid  # of two launches at once, on two threads, none is the one
+            args = {"External id": key, "correlation": key, "Input Dims": [[number]], "device": 0, "stream": tid}
             event = {"ph": "X", "cat": cat, "name": f"n{number}", "pid": 0, "tid": tid, "ts": us(now), "args": args}
-            first = {**event, "ph": "B", "args": {"External id": number, "correlation": -1}}
+            first = {**event, "ph": "B", "args": {"External id": key, "correlation": -1}}
             events.append(event | {"began": now})
             open_.setdefault(tid, []).append(events[-1])
             halves.append(first)

@@ -186,6 +186,11 @@ class _Faults:
         if begins or ends:
             what = f"halves of events are left out: {begins:,} B without an E, {ends:,} E without a B"
             found.append(("half-event", begins + ends, what))
+        others = +columns.phases
+        if others:
+            count, names = sum(others.values()), lost_names(repr(phase[:9]) for phase in others)
+            what = f"{count:,} events that are neither whole nor halves of one are left out: ph {names}"
+            found.append(("other-phase", count, what))
         if columns.negative:
             mine = f"{columns.negative_work:,} of a device"
             what = f"{columns.negative:,} events of negative duration are left out, {mine}"

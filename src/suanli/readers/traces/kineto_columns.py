@@ -34,6 +34,7 @@ class KinetoColumns:
         self.details = Details()
         self.no_time = self.negative = self.negative_work = 0
         self.halves = 0  # events that begin or end only ("B", "E"): none of them is taken
+        self.phases: Counter[str] = Counter()  # of events that are neither whole nor halves of one
         self.unknown: dict[str, int] = {}
         self._labels: dict[tuple[bytes, bytes, str], str] = {}
         self._work, self._host = _Table(WORK_COLUMNS), _Table(HOST_COLUMNS)
@@ -45,6 +46,9 @@ class KinetoColumns:
         work, ops, calls = (self._rows(records, code, low, high) for low, high in self.decoder.groups)
         if not self.decoder.full and (says_more(work.args, ops=False) or says_more(ops.args, ops=True)):
             return False
+        for phase in (*work.others, *ops.others, *calls.others):
+            self.halves += phase in HALVES
+            self.phases[phase] += phase not in HALVES
         if work.rows:
             self._work.add(self._of_work(work))
         if ops.rows:
@@ -59,13 +63,13 @@ class KinetoColumns:
         """The complete events of some categories."""
         among = (code >= low) & (code < high)
         if not among.any():
-            return _Rows([], [], code[:0])
-        rows, own = list(compress(records, among.tobytes())), code[among]
+            return _Rows([], [], code[:0], [])
+        rows, own, others = list(compress(records, among.tobytes())), code[among], []
         if self.decoder.width == Width.ANY and [row.ph for row in rows].count("X") < len(rows):
             whole = [row.ph == "X" for row in rows]
-            self.halves += sum(row.ph in HALVES for row in rows)
+            others = [row.ph for row in rows if row.ph != "X"]
             rows, own = list(compress(rows, whole)), own[np.array(whole, dtype=bool)]
-        return _Rows(rows, [row.args for row in rows], own)
+        return _Rows(rows, [row.args for row in rows], own, others)
 
     def _count_unknown(self, records: Sequence[Any]) -> None:
         names = self.decoder.unknown
@@ -192,11 +196,12 @@ class _Threads(dict[tuple[int | str, int | str], int]):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Complete events, their arguments, and the code of each one's category."""
+    """Complete events, their arguments, the code of each one's category; and the phases of those that are none."""
 
     rows: list[Any]
     args: list[Any]
     code: Array
+    others: list[str]
 
 
 def _first_said(values: Sequence[int], other: Callable[[], Sequence[int]]) -> Sequence[int]:
