@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, compress
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,14 @@ import numpy.typing as npt
 
 from suanli.nouns.trace import WorkKind
 from suanli.readers.traces.columns import HOST_COLUMNS, WORK_COLUMNS
+from suanli.readers.traces.growing import GrowingTable
 from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_details import Details, value_of
 from suanli.readers.traces.kineto_events import NONE, KinetoDecoder, Width, absent, says_more
 from suanli.readers.traces.numbers import MISSING, nanoseconds, whole_nanoseconds, whole_numbers
 
 Array = npt.NDArray[Any]
+_WORK, _HOST = ({**columns, "external": np.int64} for columns in (WORK_COLUMNS, HOST_COLUMNS))
 _COPY = re.compile(r"\b([A-Z][a-z]?to[A-Z][a-z]?)\b")
 _DIGITS = re.compile(r"\d{1,9}")
 
@@ -35,7 +37,7 @@ class KinetoColumns:
         self.no_time = self.negative = self.negative_work = 0
         self.unknown: dict[str, int] = {}
         self._labels: dict[tuple[bytes, bytes, str], str] = {}
-        self._work, self._host = _Table(WORK_COLUMNS), _Table(HOST_COLUMNS)
+        self._work, self._host = GrowingTable(_WORK), GrowingTable(_HOST)
 
     def add(self, records: Sequence[Any]) -> bool:
         """Take what is kept of the records of one text; False, and nothing taken, where only full records hold all."""
@@ -70,13 +72,31 @@ class KinetoColumns:
         for cat, count in Counter(names[r.__class__] for r in records if r.__class__ in names and r.ph == "X").items():
             self.unknown[cat] = self.unknown.get(cat, 0) + count
 
+    def take_over(self, lists: Mapping[str, Sequence[Any]], work: dict[str, Array], host: dict[str, Array]) -> None:
+        """Rows that were read beside these, to stand behind them. `lists` has what their places are places in."""
+        places = {"name": self.names, "thread": self.threads, "copy": self.copies,
+                  "detail": self.details.ops, "collective": self.details.calls}  # fmt: skip
+        mine = {name: np.array([*(places[name][key] for key in keys), -1]) for name, keys in lists.items()}
+        for table, part in ((self._work, work), (self._host, host)):
+            if part:
+                table.add({name: mine[name][values] if name in mine else values for name, values in part.items()})
+
+    def take_counts(self, counts: tuple[int, int, int], unknown: Mapping[str, int]) -> None:
+        """What was left out of rows that were read beside these."""
+        no_time, negative, negative_work = counts
+        self.no_time += no_time
+        self.negative += negative
+        self.negative_work += negative_work
+        for cat, count in unknown.items():
+            self.unknown[cat] = self.unknown.get(cat, 0) + count
+
     def work(self) -> dict[str, Array]:
         """Columns of device work, in the order of the file; `external` beside those of DeviceWork. Once only."""
-        return self._work.joined()
+        return self._work.taken()
 
     def host(self) -> dict[str, Array]:
         """Columns of host spans, in the order of the file; `external` beside those of Host. Once only."""
-        return self._host.joined()
+        return self._host.taken()
 
     def _of_work(self, taken: _Rows) -> dict[str, Array]:
         rows, args, kinds = taken.rows, taken.args, self.decoder.kinds[taken.code]
@@ -143,31 +163,6 @@ class KinetoColumns:
             label = self._labels[key]
             found[at] = self.copies[label] if label else -1
         return found
-
-
-class _Table:
-    """Columns that come in parts; -1 in the rows of a part that has nothing of one. `kept` says which rows stay."""
-
-    def __init__(self, columns: Mapping[str, type[np.generic]]) -> None:
-        self._columns = {**columns, "external": np.int64}
-        self._parts: list[dict[str, Array]] = []
-
-    def add(self, part: dict[str, Array]) -> None:
-        kept = part.pop("kept", None)
-        if kept is not None:
-            part = {name: values[kept] for name, values in part.items()}
-        self._parts.append(part)
-
-    def joined(self) -> dict[str, Array]:
-        """All parts in one, which are given up."""
-        sizes = [len(part["start_ns"]) for part in self._parts]
-        return {name: self._column(name, kind, sizes) for name, kind in self._columns.items()}
-
-    def _column(self, name: str, kind: type[np.generic], sizes: list[int]) -> Array:
-        whole = np.empty(sum(sizes), dtype=kind)
-        for part, size, end in zip(self._parts, sizes, accumulate(sizes), strict=True):
-            whole[end - size : end] = part.pop(name, -1)
-        return whole
 
 
 class _Threads(dict[tuple[int | str, int | str], int]):
