@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from suanli.fleet.job import Done, Job, summarise_job
-from suanli.fleet.local import cores, run_local
+from suanli.fleet.local import run_local
 from suanli.fleet.store import source_of
 
 
@@ -55,10 +55,6 @@ def test_what_is_known_is_not_done_again(job: list[str], alone: dict[str, Done])
 
 def test_no_jobs() -> None:
     assert list(run_local([])) == []
-
-
-def test_cores() -> None:
-    assert cores() >= 1
 
 
 def test_a_trace_that_cannot_be_read_is_told(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -111,7 +111,7 @@ def _received(process: _PROCESS) -> Part:
 
 def _take_over(source: Source, reader: EventReader, columns: KinetoColumns, part: Part) -> None:
     """A part behind what there is. Things get their places in the order in which one reader meets them."""
-    lists = {"name": part.names, "thread": part.threads, "copy": part.copies,
+    lists: dict[str, Sequence[object]] = {"name": part.names, "thread": part.threads, "copy": part.copies,
              "detail": part.details, "collective": part.calls}  # fmt: skip
     columns.take_over(lists, unpacked(part.work), unpacked(part.host))
     columns.take_counts(part.counts, part.unknown)

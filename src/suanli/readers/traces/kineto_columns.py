@@ -18,6 +18,7 @@ from suanli.readers.traces.growing import GrowingTable
 from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_details import Details, value_of
 from suanli.readers.traces.kineto_events import NONE, KinetoDecoder, Width, absent, says_more
+from suanli.readers.traces.kineto_threads import Threads
 from suanli.readers.traces.numbers import MISSING, nanoseconds, whole_nanoseconds, whole_numbers
 
 Array = npt.NDArray[Any]
@@ -32,7 +33,7 @@ class KinetoColumns:
     def __init__(self, decoder: KinetoDecoder) -> None:
         self.decoder = decoder
         self.names, self.threads, self.copies = Places(), Places(), Places()
-        self._threads = _Threads(self.threads)
+        self._threads = Threads(self.threads)
         self.details = Details()
         self.no_time = self.negative = self.negative_work = 0
         self.unknown: dict[str, int] = {}
@@ -120,7 +121,7 @@ class KinetoColumns:
         return self._times(rows, work=False) | {
             "kind": self.decoder.kinds[taken.code],
             "name": self.names.of([row.name for row in rows]),
-            "thread": self._threads.of([row.pid for row in rows], [row.tid for row in rows]),
+            "thread": self._threads.of([row.pid for row in rows], [row.tid for row in rows], self.decoder.width),
         }
 
     def _of_ops(self, args: Sequence[Any]) -> dict[str, Array]:
@@ -165,21 +166,6 @@ class KinetoColumns:
         return found
 
 
-class _Threads(dict[tuple[int | str, int | str], int]):
-    """Process and thread as the file prints them -> their place, once as text however they are printed."""
-
-    def __init__(self, places: Places) -> None:
-        super().__init__()
-        self._places = places
-
-    def __missing__(self, pair: tuple[int | str, int | str]) -> int:
-        place = self[pair] = self._places[_thread(pair)]
-        return place
-
-    def of(self, pids: Sequence[int | str], tids: Sequence[int | str]) -> Array:
-        return np.fromiter(map(self.__getitem__, zip(pids, tids, strict=True)), dtype=np.int32, count=len(pids))
-
-
 @dataclass(frozen=True)
 class _Rows:
     """Complete events, their arguments, and the code of each one's category."""
@@ -217,8 +203,3 @@ def _number(value: int | str) -> int:
     """A number of a device or stream as printed; -1 where it is none."""
     match = _DIGITS.search(str(value)[:100])
     return int(match[0]) if match else -1
-
-
-def _thread(pair: tuple[int | str, int | str]) -> tuple[str, str]:
-    """Process and thread as text: some files print the same number now with quotes, now without."""
-    return str(pair[0])[:200], str(pair[1])[:200]
