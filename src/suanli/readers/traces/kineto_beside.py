@@ -28,6 +28,7 @@ from suanli.readers.traces.stretches import NoBorderError, stretch
 from suanli.units import MEBI
 
 PART_BYTES = 48 * MEBI  # shorter parts take less time than their process takes to start
+AHEAD_BYTES = 32 * MEBI  # are read here until the others have started
 MOST_PROCESSES = 8
 _PACKAGE = Path(__file__).parents[2]
 # The package stands there without its verbs: importing them takes longer than a reader needs to start.
@@ -51,7 +52,8 @@ def read_beside(source: Source, processes: int) -> Read | None:
     count = min(processes, size // PART_BYTES, MOST_PROCESSES)
     if count < 2 or not sys.executable:
         return None
-    borders = [size * place // count for place in range(1, count)]
+    ahead = min(AHEAD_BYTES, size // (2 * count))
+    borders = [ahead + (size - ahead) * place // count for place in range(1, count)]
     try:
         with _started(source.path, borders) as others:
             header, reader, columns = _first(source, borders[0], count)
