@@ -41,6 +41,8 @@ def test_a_run_says_its_processor_time_and_its_peak(bench, tmp_path):
     assert (said["events"], said["busy_us"]) == (1, 5)
     assert said["mb_per_cpu_s"] == path.stat().st_size / 1e6 / said["cpu_s"]
     assert said["peak_gb"] > 0.01
+    held = b"x" * 500_000_000  # what this process holds is not that one's
+    assert bench.run(bench.READ, path)["peak_gb"] < len(held) / 1e9
     assert bench.run("raise ValueError('no such luck')", path) == {"skipped": "ValueError: no such luck"}
 
 
