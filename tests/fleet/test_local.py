@@ -31,6 +31,13 @@ def test_processes_give_what_one_after_the_other_gives(job: list[str], alone: di
     assert len({each.pid for each in done} | {next(iter(alone.values())).pid}) > 1  # others than this one
 
 
+def test_traces_are_read_at_the_same_time(job: list[str], alone: dict[str, Done], dying: ModuleType) -> None:
+    """HTA #24: ranks were looked at one after the other. Here neither of two is done before both are under way."""
+    done = list(run_local(jobs(job[:2]), workers=2, work=dying.meeting))
+    assert contents(done) == {path: alone[path].content for path in job[:2]}
+    assert len({each.pid for each in done}) == 2
+
+
 def test_a_worker_that_dies_loses_nothing(job: list[str], alone: dict[str, Done], dying: ModuleType) -> None:
     done = list(run_local(jobs(job), workers=2, work=dying.once))
     assert contents(done) == contents(list(alone.values()))

@@ -174,13 +174,16 @@ def _device(ready: _Ready, lane: Lane, ideal: Ideal, facts: DeviceFacts) -> Devi
     (flops,), (again,) = _flops(ready, lane.pieces, 1)
     if not matmul_s:
         reasons["attributed_fraction"] = "no matmul time"
+    usage = _usages(ready, lane, np.array([lane.window_ns]))[0]
+    if usage.overlapped_fraction is None:
+        reasons["overlapped_fraction"] = "no communication"
     return DeviceAccount(
         device=lane.device,
         name=_described(ready.trace, lane.device).name or None,
         catalogue=facts.device.short_id if facts.device else None,
         start_ns=int(lane.pieces.start.min()),
         end_ns=int(lane.pieces.end.max()),
-        usage=_usages(ready, lane, np.array([lane.window_ns]))[0],
+        usage=usage,
         account=account_of(entries, seconds(lane.window_ns), _reasons(ready, ideal)),
         matmul_s=matmul_s,
         attributed_s=attributed_s,
