@@ -16,6 +16,7 @@ from made_trace import as_text, training_trace
 import suanli
 from suanli.errors import SuanliError
 from suanli.explain.account import closes
+from suanli.explain.idle import QUEUED
 from suanli.nouns.explained import Explained
 
 Document = dict[str, Any]
@@ -76,6 +77,15 @@ def no_compute_share(found: Explained) -> None:
     assert (row.exposed_s, row.total_s) == (pytest.approx(100 * US), pytest.approx(150 * US))
 
 
+def of_a_graph(found: Explained) -> None:
+    # HTA #290: all kernels of one launch of a graph belong to it, none is lost, and none is the host's fault
+    (graph,) = found.graphs
+    assert (graph.launches, graph.work, graph.kernels) == (1, 3, ("gemm", "norm", "act"))
+    assert found.devices[0].unlinked == 0
+    idle = {name: each for name, each in entries(found).items() if name.startswith("idle") and each}
+    assert idle == {QUEUED: pytest.approx(2 * US)}
+
+
 def no_rank(found: Explained) -> None:
     # HTA #107, #148, #233: an answer all the same, and the rank said to be unknown
     assert found.ranks[0].rank is None
@@ -95,9 +105,21 @@ def param_comms(found: Explained) -> None:
 
 
 def attention(found: Explained) -> None:
-    # pytorch #134804, #195460: 4·b·h·s·t·d, once, whoever calls whom
+    # pytorch #134804, #195460: 4·b·h·s·t·d, once and not twice, whoever calls whom; and not 0, whichever kernel runs
     assert found.devices[0].flops == 4 * 2 * 8 * 128 * 128 * 64
     assert found.attributed_fraction == 1
+
+
+def rates(found: Explained) -> None:
+    # DeepSpeed #3898, nccl-tests #45: 1 MB in 1 ms on 8 ranks; what each sends of it depends on the collective
+    shown = {row.collective: (row.algbw_bytes_per_s, row.busbw_bytes_per_s, row.formula) for row in found.collectives}
+    assert shown == {
+        "all-reduce": (pytest.approx(1e9), pytest.approx(1.75e9), "algbw = S/t, S in; busbw = algbw·2(n−1)/n"),
+        "all-gather": (pytest.approx(1e9), pytest.approx(0.875e9), "algbw = S/t, S out; busbw = algbw·(n−1)/n"),
+        "reduce-scatter": (pytest.approx(1e9), pytest.approx(0.875e9), "algbw = S/t, S in; busbw = algbw·(n−1)/n"),
+        "all-to-all": (pytest.approx(1e9), pytest.approx(0.875e9), "algbw = S/t, S in; busbw = algbw·(n−1)/n"),
+        "broadcast": (pytest.approx(1e9), pytest.approx(1e9), "algbw = S/t, S the message; busbw = algbw"),
+    }
 
 
 def above_link(found: Explained) -> None:
@@ -122,23 +144,60 @@ def capitalised(found: Explained) -> None:
 
 
 NCCL = {"Collective name": "allreduce", "Group size": 8, "dtype": "Float", "Process Group Name": "0"}
-ATTENTION = "aten::_scaled_dot_product_flash_attention"
-QKV = {"Input Dims": [[2, 8, 128, 64]] * 3 + [[], []], "Input type": ["c10::BFloat16"] * 3 + ["Scalar", "Scalar"],
-       "Concrete Inputs": ["", "", "", "0.", "False"]}  # fmt: skip
+CAUSAL = {"scaled_dot_product_attention": 5, "_scaled_dot_product_flash_attention": 4,
+          "_scaled_dot_product_efficient_attention": 6, "_scaled_dot_product_cudnn_attention": 6,
+          "_scaled_dot_product_fused_attention_overrideable": 5}  # fmt: skip
+LAUNCHED = event("cuda_runtime", "cudaLaunchKernel", 2, 1, 1, correlation=3)
+PARAM_COMMS = event("cpu_op", "record_param_comms", 1, 7, 1, **{"External id": 4})
+NCCL_MARK = event("user_annotation", "nccl:all_reduce", 0, 9, 1, **{"External id": 5})
+
+
+def attends(op: str, ts: float, dur: float) -> dict[str, Any]:
+    """A call of one of torch's operators of attention; is_causal stands where its signature has it (torch 2.13)."""
+    more = CAUSAL[op] - 2
+    said = {"Input Dims": [[2, 8, 128, 64]] * 3 + [[]] * more, "Input type": ["c10::BFloat16"] * 3 + ["Scalar"] * more,
+            "Concrete Inputs": [*[""] * (CAUSAL[op]), "False"]}  # fmt: skip
+    return event("cpu_op", f"aten::{op}", ts, dur, 1, **said)
+
+
+def attending(op: str, kernel_name: str) -> list[dict[str, Any]]:
+    """One call of attention, by the operator that all go through and by one that does the work."""
+    return [attends("scaled_dot_product_attention", 0, 9), attends(op, 1, 7),
+            LAUNCHED, kernel(kernel_name, 20, 50, correlation=3)]  # fmt: skip
+
+
+def reducing(name: str, number: int = 0, **said: Any) -> dict[str, Any]:
+    """1 ms of a collective over eight ranks."""
+    return kernel(f"ncclDevKernel_{number}", 2000 * number, 1000, 9, **{**NCCL, "Collective name": name, **said})
+
+
 REPORTS: list[tuple[str, list[dict[str, Any]], dict[str, Any], Callable[[Explained], None]]] = [
     ("HTA #241", [kernel("add", 0, 900), kernel("ncclDevKernel_AllReduce", 850, 150, 9)], {}, no_compute_share),
     ("HTA #107", [kernel("add", 0, 10)], {"distributedInfo": None}, no_rank),
     ("pytorch #192021", [kernel("add", 0, 10)], {"INFO": ["Record counts: Out-of-range = 4181, Blocklisted = 0"]},
      dropped),
-    ("chakra #196",
-     [event("cpu_op", "record_param_comms", 0, 9, 1, **{"External id": 4}),
-      kernel("ncclDevKernel_AllReduce_Sum", 20, 9, 9, **{"External id": 4, "In msg nelems": 1024, **NCCL})],
-     {}, param_comms),
-    ("pytorch #134804",
-     [event("cpu_op", "aten::scaled_dot_product_attention", 0, 9, 1, **QKV), event("cpu_op", ATTENTION, 1, 7, 1, **QKV),
-      event("cuda_runtime", "cudaLaunchKernel", 2, 1, 1, correlation=3),
-      kernel("pytorch_flash::flash_fwd_kernel", 20, 50, correlation=3)],
-     {}, attention),
+    *((f"chakra #196, {way}",
+       [*host,
+        kernel("ncclDevKernel_AllReduce_Sum", 20, 9, 9, **{"External id": number, "In msg nelems": 1024, **NCCL})],
+       {}, param_comms)
+      for way, number, host in (("its parameters", 4, [PARAM_COMMS]), ("its mark", 5, [NCCL_MARK]),
+                                ("both, by the parameters", 4, [NCCL_MARK, PARAM_COMMS]),
+                                ("both, by the mark", 5, [NCCL_MARK, PARAM_COMMS]))),
+    ("pytorch #134804", attending("_scaled_dot_product_flash_attention", "pytorch_flash::flash_fwd_kernel"), {},
+     attention),
+    *((f"pytorch #195460, {op}", [attends(op, 1, 7), LAUNCHED, kernel("fmha_fwd", 20, 50, correlation=3)], {},
+       attention) for op in CAUSAL),
+    ("HTA #290",
+     [event("cuda_runtime", "cudaGraphLaunch", 2, 1, 1, correlation=3),
+      *(kernel(name, ts, dur, correlation=3) for name, ts, dur in (("gemm", 20, 9), ("norm", 30, 8), ("act", 39, 7)))],
+     {}, of_a_graph),
+    ("DeepSpeed #3898",
+     [reducing("allreduce", 0, **{"In msg nelems": 250_000, "Out msg nelems": 250_000}),
+      reducing("_allgather_base", 1, **{"In msg nelems": 31_250, "Out msg nelems": 250_000}),
+      reducing("_reduce_scatter_base", 2, **{"In msg nelems": 250_000, "Out msg nelems": 31_250}),
+      reducing("all_to_allv", 3, **{"In msg nelems": 250_000, "Out msg nelems": 250_000}),
+      reducing("broadcast", 4, **{"In msg nelems": 250_000, "Out msg nelems": 250_000})],
+     {}, rates),
     ("nccl-tests #312", [kernel("ncclDevKernel_AllReduce_Sum", 0, 1000, 9, **{"In msg nelems": 250_000_000, **NCCL})],
      {}, above_link),
     ("perfetto #4280", [kernel("one", 0, 10), kernel("two", 7, 8)], {}, overlapping),

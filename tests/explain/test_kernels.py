@@ -23,7 +23,7 @@ def found(trace: Trace, classes: list[int], attribution: Attribution | None) -> 
     kinds = np.array(classes, dtype=np.uint8)
     pieces = Pieces(np.arange(len(work)), work.start_ns, work.end_ns, np.zeros(len(work), dtype=np.int64))
     ideal = ideal_of(work, kinds, attribution, PEAKS, None)
-    rows = kernels(trace, kinds, pieces, ideal, attribution, PEAKS, 0)
+    rows = kernels(trace, kinds, pieces, owned_s(pieces, ideal), attribution, PEAKS, 0)
     assert sum(row.owned_s for row in rows) == pytest.approx(owned_s(pieces, ideal).sum())
     return rows
 

@@ -34,7 +34,12 @@ def row(start: int, end: int, name: str = "add", **more: Any) -> dict[str, Any]:
         "rcclDevKernel_Generic(ncclDevKernelArgs)",
         "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)",  # DeepSeek's own trace: no communication elsewhere
         "_ZN7deep_ep9intranode7combineI13__nv_bfloat16Li8EEEvPT_",
+        "void deep_ep::intranode::notify_dispatch<8>(int const*)",
         "void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>(vllm::RankData*)",
+        "nvshmemi_transfer_barrier_kernel",
+        "one_shot_all_reduce_kernel",
+        "two_shot_all_reduce_kernel",
+        "void c10d::symmetric_memory::multimem_one_shot_all_reduce_kernel<c10::BFloat16>(int)",
     ],
 )
 def test_communication_is_never_compute_and_never_nan(make: Make, name: str) -> None:
@@ -46,11 +51,14 @@ def test_communication_is_never_compute_and_never_nan(make: Make, name: str) -> 
 def test_without_communication_there_is_no_share_of_it(make: Make) -> None:
     found = explain_trace(make([row(0, 100)]))  # HTA: NaN
     assert found.devices[0].usage.overlapped_fraction is None
+    assert found.devices[0].reasons["overlapped_fraction"] == "no communication"
     assert found.collectives == ()
+    (some,) = explain_trace(make([row(0, 100), row(0, 50, "ncclDevKernel_A", stream=8)])).devices
+    assert "overlapped_fraction" not in some.reasons
 
 
 def test_the_arguments_of_a_collective_go_before_its_name(make: Make) -> None:
-    # HTA #360: a new name of the kernel, and the straggler analysis finds no communication
+    # HTA #360: a new name of the kernel, and no communication is found
     trace = make([row(0, 100, "brand_new_kernel", collective=0)], collectives=(CollectiveCall(name="allreduce"),))
     assert device(trace).usage.communication_s == pytest.approx(100 * NS)
 

@@ -12,7 +12,7 @@ import pytest
 from suanli.explain.attribute import attribute
 from suanli.explain.classify import classify
 from suanli.explain.link import links, parents
-from suanli.explain.recompute import ENGINE, passes
+from suanli.explain.recompute import ENGINE, passes, passes_of
 from suanli.nouns.trace import Trace
 from suanli.readers.traces import read_trace
 
@@ -69,6 +69,19 @@ def test_nodes_are_known_by_name_without_the_engine(make: Make, node: str) -> No
 def test_nothing(make: Make) -> None:
     trace = make()
     assert len(passes(trace, parents(trace.host)).backward) == 0
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    "name", ["tl_mi300_resnet_actckpt", "tl_mi300_ddp_resnet18", "hta_diff_control_a100", "hta_rank_missing"]
+)
+def test_some_spans_have_the_pass_they_have_among_all(shared: Path, name: str) -> None:
+    trace = read_trace(shared / "traces" / "files" / f"{name}.json.gz")
+    parent = links(trace).parent
+    rows = np.append(links(trace).op, -1)
+    every, found = passes(trace, parent), passes_of(trace, parent, rows)
+    for of_all, of_some in ((every.backward, found.backward), (every.recompute, found.recompute)):
+        assert of_some.tolist() == [*of_all[rows[:-1]], False]
 
 
 @pytest.mark.shared

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suanli.explain.sweep import cut, owned_ns, shared_ns
+from suanli.explain.sweep import Pieces, cut, new_ns, owned_ns, shared_ns
 
 ROWS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20), st.integers(-1, 3)), max_size=20)
 Row = tuple[int, int, int]
@@ -59,6 +59,29 @@ def test_periods_own_what_lies_between_their_borders(rows: list[Row], borders: l
     for k, busy in enumerate(owned):
         instants = range(int(border[k]), int(border[k + 1]))
         assert busy == sum(bool(((start <= t) & (t < end)).any()) for t in instants)
+
+
+@given(ROWS)
+def test_new_nanoseconds_add_up_to_the_union(rows: list[Row]) -> None:
+    start, end, _ = columns(rows)
+    assert new_ns(start, end).tolist() == owned_ns(start, end, np.zeros(len(start))).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(-9, 9), st.booleans()), max_size=9))
+def test_totals_of_one_period_and_of_several(rows: list[tuple[int, int, bool]]) -> None:
+    period, values, chosen = (np.array([row[k] for row in rows], dtype=int) for k in range(3))
+    pieces = Pieces(np.arange(len(rows)), values, values + 1, period)
+    expected = [sum(row[1] for row in rows if row[0] == k) for k in range(3)]
+    assert pieces.total(values, 3).tolist() == expected
+    first = Pieces(pieces.row, pieces.start, pieces.end, np.where(period > 0, -1, period))
+    assert first.total(values, 1).tolist() == expected[:1]
+    own = pieces.only(chosen.astype(bool))
+    assert own.total(own.start, 3).tolist() == [sum(row[1] for row in rows if row[0] == k and row[2]) for k in range(3)]
+
+
+def test_a_total_of_truths_is_a_count() -> None:
+    pieces = Pieces(np.arange(3), np.zeros(3), np.ones(3), np.array([0, 0, -1]))
+    assert pieces.total(np.array([True, True, True]), 1).tolist() == [2]
 
 
 @given(ROWS)

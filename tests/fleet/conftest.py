@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 DYING = '''
-import os, signal
+import os, signal, time
 from pathlib import Path
 from suanli.fleet.job import summarise_job
 
@@ -25,6 +25,17 @@ def once(job, known):
 def always(job, known):
     if job.source.path.endswith("rank2.json"):
         os.kill(os.getpid(), signal.SIGKILL)
+    return summarise_job(job, known)
+
+def meeting(job, known):
+    """Goes on only while another job is under way too."""
+    folder = Path(__file__).parent
+    (folder / f"{Path(job.source.path).stem}.met").touch()
+    until = time.monotonic() + 20
+    while len(list(folder.glob("*.met"))) < 2:
+        if time.monotonic() > until:
+            raise TimeoutError("alone")
+        time.sleep(0.01)
     return summarise_job(job, known)
 '''
 

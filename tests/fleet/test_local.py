@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from suanli.fleet.job import Done, Job, summarise_job
-from suanli.fleet.local import cores, run_local
+from suanli.fleet.local import run_local
 from suanli.fleet.store import source_of
 
 
@@ -29,6 +29,13 @@ def test_processes_give_what_one_after_the_other_gives(job: list[str], alone: di
     done = list(run_local(jobs(job), workers=2))
     assert contents(done) == contents(list(alone.values()))
     assert len({each.pid for each in done} | {next(iter(alone.values())).pid}) > 1  # others than this one
+
+
+def test_traces_are_read_at_the_same_time(job: list[str], alone: dict[str, Done], dying: ModuleType) -> None:
+    """HTA #24: ranks were looked at one after the other. Here neither of two is done before both are under way."""
+    done = list(run_local(jobs(job[:2]), workers=2, work=dying.meeting))
+    assert contents(done) == {path: alone[path].content for path in job[:2]}
+    assert len({each.pid for each in done}) == 2
 
 
 def test_a_worker_that_dies_loses_nothing(job: list[str], alone: dict[str, Done], dying: ModuleType) -> None:
@@ -55,10 +62,6 @@ def test_what_is_known_is_not_done_again(job: list[str], alone: dict[str, Done])
 
 def test_no_jobs() -> None:
     assert list(run_local([])) == []
-
-
-def test_cores() -> None:
-    assert cores() >= 1
 
 
 def test_a_trace_that_cannot_be_read_is_told(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -38,6 +38,7 @@ from suanli.nouns.result import Result
 from suanli.nouns.trace import Trace
 from suanli.nouns.workload import Workload
 from suanli.readers import gate
+from suanli.readers.cores import cores
 from suanli.readers.layout_answers import PredictedStep, read_layout_answer
 from suanli.readers.model import read_model
 from suanli.readers.traces import read_trace
@@ -195,7 +196,7 @@ def read_places(value: Any, where: str, *, low: int) -> tuple[int, ...] | None:
 
 
 def _opened(path: str, devices: tuple[int, ...] | None, progress: Callable[[int, int], None] | None) -> Trace:
-    trace = read_trace(path, progress)
+    trace = read_trace(path, progress, cores())
     if devices is None:
         return trace
     there = devices_of(trace)

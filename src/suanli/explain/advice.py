@@ -16,7 +16,6 @@ from suanli.explain import idle
 from suanli.explain.device import DeviceFacts
 from suanli.explain.graphs import replayed
 from suanli.explain.intervals import Array
-from suanli.explain.kernels import owned_s
 from suanli.explain.lanes import Lane
 from suanli.explain.share import cured_s
 from suanli.explain.short_names import short
@@ -39,12 +38,12 @@ class Clues:
     work_class: Array
     attribution: Attribution | None
     lanes: Sequence[Lane]
-    ideals: Mapping[int, a.Ideal]
+    owned: Mapping[int, Array]  # seconds of the account that each piece of a device owns
     facts: Mapping[int, DeviceFacts]
 
     def owned_s(self, chosen: Array) -> float:
         """Seconds of the account that the chosen rows of work own."""
-        return float(sum(owned_s(x.pieces, self.ideals[x.device])[chosen[x.pieces.row]].sum() for x in self.lanes))
+        return float(sum(self.owned[x.device][chosen[x.pieces.row]].sum() for x in self.lanes))
 
 
 def advise(found: Explained, clues: Clues) -> tuple[Advice, ...]:
@@ -181,7 +180,7 @@ def _dtype(found: Explained, clues: Clues) -> Iterator[Advice]:
 
 
 def _waves(found: Explained, clues: Clues) -> Iterator[Advice]:
-    seconds, products = lost_s(clues.trace, clues.work_class, clues.lanes, clues.ideals, clues.facts)
+    seconds, products = lost_s(clues.trace, clues.work_class, clues.lanes, clues.owned, clues.facts)
     evidence = f"in {products} products the last wave of blocks leaves multiprocessors empty, at one block each"
     yield from _lever(found, "product sizes that fill the last wave", seconds, evidence)
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from suanli.explain import recompute, replay
 from suanli.explain.costs import Costs, Names, known_names
 from suanli.explain.grouping import alike
-from suanli.explain.link import Links, climb, first_of, links
+from suanli.explain.link import Links, climb, links
 from suanli.explain.ops import dtypes
 from suanli.explain.ops.call import Cost
 from suanli.explain.reasons import reasons
@@ -69,7 +69,7 @@ def attribute(trace: Trace, work_class: Array, *, full_pairs: bool = False) -> A
     columns.cost[matched.rows] = matched.cost
     _moved(trace, columns, linked, names, costs)
     _moved_by_instructions(trace, columns, ran)
-    passes = recompute.passes(trace, linked.parent)
+    passes = recompute.passes_of(trace, linked.parent, linked.op)
     formulas, formula = _formulas(columns, matched)
     keys, dtype = _dtypes(trace, columns)
     return Attribution(
@@ -81,8 +81,8 @@ def attribute(trace: Trace, work_class: Array, *, full_pairs: bool = False) -> A
         bytes=columns.bytes,
         bytes_known=columns.bytes_known,
         dtype=dtype,
-        recompute=first_of(linked.op, passes.recompute, False).astype(bool),
-        backward=first_of(linked.op, passes.backward, False).astype(bool),
+        recompute=passes.recompute,
+        backward=passes.backward,
         formulas=formulas,
         dtypes=keys,
         reasons=reasons(trace, columns.work_class, columns.known, columns.cost, columns.costs, linked),

@@ -33,11 +33,10 @@ def owned_s(pieces: Pieces, ideal: Ideal) -> Array:
 
 
 def kernels(
-    trace: Trace, work_class: Array, pieces: Pieces, ideal: Ideal, attribution: Attribution | None,
+    trace: Trace, work_class: Array, pieces: Pieces, owned: Array, attribution: Attribution | None,
     peaks: Mapping[str, float], device: int, memory_bytes_per_s: float | None = None,
 ) -> tuple[KernelRow, ...]:  # fmt: skip
-    """Rows of one device by time owned, the most first. `pieces` are its whole rows."""
-    owned = owned_s(pieces, ideal)
+    """Rows of one device by time owned, the most first. `pieces` are its whole rows, `owned` what `owned_s` says."""
     name, kind = trace.work.name[pieces.row], work_class[pieces.row].astype(np.int64)
     window = int(pieces.end.max() - pieces.start.min()) if len(pieces.row) else 0
     _, first, group = np.unique(name * len(KINDS) + kind, return_index=True, return_inverse=True)

@@ -41,7 +41,7 @@ def is_backward(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """Columns beside `Host`, bool [M]. No span is in both."""
+    """Columns beside `Host`, bool [M], or beside some rows of it. No span is in both."""
 
     backward: Array
     recompute: Array
@@ -49,8 +49,7 @@ class Passes:
 
 def passes(trace: Trace, parent: Array) -> Passes:
     """The pass of every operator of `trace`, whose enclosing operators are `parent`."""
-    node = _rows(trace, [name.startswith(ENGINE) or is_backward(name) for name in trace.names])
-    node |= trace.host.forward_thread > 0
+    node = _nodes(trace)
     inside = climb(np.arange(len(parent)), parent, node) >= 0
     root = _rows(trace, [name in FORWARD for name in trace.names]) & inside & ~node
     if not root.any():  # nothing is recomputed, as in most traces
@@ -58,6 +57,23 @@ def passes(trace: Trace, parent: Array) -> Passes:
     again = climb(np.arange(len(parent)), parent, root) >= 0
     again |= _beside(trace, parent, node, root, inside)
     return Passes(backward=inside & ~again, recompute=again)
+
+
+def passes_of(trace: Trace, parent: Array, rows: Array) -> Passes:
+    """What `passes` says of some rows of `Host`; of -1 neither. Quick where nothing is recomputed, which is mostly."""
+    node = _nodes(trace)
+    calls = np.flatnonzero(_rows(trace, [name in FORWARD for name in trace.names]) & ~node)
+    if (climb(calls, parent, node) >= 0).any():
+        every = passes(trace, parent)
+        return Passes(*(first_of(rows, each, False).astype(bool) for each in (every.backward, every.recompute)))
+    return Passes(backward=climb(rows, parent, node) >= 0, recompute=np.zeros(len(rows), dtype=bool))
+
+
+def _nodes(trace: Trace) -> Array:
+    """Operators that are nodes of autograd's backward pass. bool [M]."""
+    named = _rows(trace, [name.startswith(ENGINE) or is_backward(name) for name in trace.names])
+    found: Array = named | (trace.host.forward_thread > 0)
+    return found
 
 
 def _rows(trace: Trace, of_names: list[bool]) -> Array:

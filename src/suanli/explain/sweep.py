@@ -20,11 +20,17 @@ class Pieces:
 
     def total(self, values: Array, periods: int) -> Array:
         """The sum of `values` (one a piece) in each period."""
+        kind = np.result_type(values, np.int64)
         inside = self.period >= 0
-        weights = values[inside]
-        sums = np.zeros(periods, dtype=np.result_type(weights, np.int64))
-        np.add.at(sums, self.period[inside], weights)
+        if periods == 1:
+            return np.array([values.sum(where=inside, dtype=kind)])
+        sums = np.zeros(periods, dtype=kind)
+        np.add.at(sums, self.period[inside], values[inside])
         return sums
+
+    def only(self, chosen: Array) -> Pieces:
+        """Some of them (bool)."""
+        return Pieces(self.row[chosen], self.start[chosen], self.end[chosen], self.period[chosen])
 
 
 def cut(row: Array, start: Array, end: Array, border: Array) -> Pieces:
@@ -61,6 +67,12 @@ def owned_ns(start: Array, end: Array, rank: Array) -> Array:
         if each != ranks[-1]:
             above = union(np.concatenate((above[0], first)), np.concatenate((above[1], last)))
     return owned
+
+
+def new_ns(start: Array, end: Array) -> Array:
+    """Nanoseconds of each row that no earlier one covers; they add up to the union. `start` must be sorted."""
+    first, last = _new_parts(start, end)
+    return last - first
 
 
 def _new_parts(start: Array, end: Array) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from suanli.explain.intervals import Array
-from suanli.explain.sweep import Pieces, owned_ns
+from suanli.explain.sweep import Pieces, new_ns
 from suanli.nouns.attribution import WorkClass
 from suanli.nouns.explained import Usage
 from suanli.units import GIGA
@@ -23,26 +23,24 @@ def usages(pieces: Pieces, work_class: Array, kernel: Array, windows_ns: Array) 
     """
     communicates = work_class == WorkClass.COMMUNICATION
     computes = kernel & ~communicates
-    copies = ~kernel & ~communicates
-    parts = {
-        "busy": _union(pieces, np.ones_like(computes), windows_ns),
-        "compute": _union(pieces, computes, windows_ns),
-        "matmul": _union(pieces, work_class == WorkClass.MATMUL, windows_ns),
-        "communication": _union(pieces, communicates, windows_ns),
-        "copies": _union(pieces, copies, windows_ns),
-        "exposed": _union(pieces, communicates, windows_ns, computes),
-        "exposed_copies": _union(pieces, copies, windows_ns, computes | communicates),
+    chosen = {
+        "busy": np.ones_like(computes),
+        "compute": computes,
+        "matmul": work_class == WorkClass.MATMUL,
+        "communication": communicates,
+        "copies": ~kernel & ~communicates,
+        "not copies": computes | communicates,
     }
-    return [_usage(windows_ns[k], {name: ns[k] for name, ns in parts.items()}) for k in range(len(windows_ns))]
+    covered = {name: _union(pieces, rows, len(windows_ns)) for name, rows in chosen.items()}
+    covered["exposed"] = covered["not copies"] - covered["compute"]
+    covered["exposed_copies"] = covered["busy"] - covered["not copies"]
+    return [_usage(windows_ns[k], {name: ns[k] for name, ns in covered.items()}) for k in range(len(windows_ns))]
 
 
-def _union(pieces: Pieces, chosen: Array, windows_ns: Array, hidden_by: Array | None = None) -> Array:
-    """Nanoseconds of each window that the chosen pieces cover, less what `hidden_by` covers."""
-    rank = np.where(chosen, 1, -1)
-    if hidden_by is not None:
-        rank[hidden_by] = 0
-    owned = owned_ns(pieces.start, pieces.end, rank)
-    return pieces.total(owned * chosen, len(windows_ns))
+def _union(pieces: Pieces, chosen: Array, windows: int) -> Array:
+    """Nanoseconds of each window that the chosen pieces cover."""
+    own = pieces.only(chosen)
+    return own.total(new_ns(own.start, own.end), windows)
 
 
 def _usage(window_ns: int, ns: dict[str, int]) -> Usage:

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from suanli.explain.account import Ideal
 from suanli.explain.device import DeviceFacts
 from suanli.explain.intervals import Array
-from suanli.explain.kernels import owned_s
 from suanli.explain.lanes import Lane
 from suanli.nouns.attribution import WorkClass
 from suanli.nouns.trace import OpDetail, Trace
@@ -34,10 +32,13 @@ def blocks_of(detail: OpDetail) -> int | None:
 
 
 def lost_s(
-    trace: Trace, work_class: Array, lanes: Sequence[Lane], ideals: Mapping[int, Ideal],
+    trace: Trace, work_class: Array, lanes: Sequence[Lane], owned: Mapping[int, Array],
     facts: Mapping[int, DeviceFacts],
 ) -> tuple[float, int]:  # fmt: skip
-    """Seconds lost over all products whose grid is said, and how many of them lose any."""
+    """Seconds lost over all products whose grid is said, and how many of them lose any.
+
+    `owned` has the seconds that each piece of a device owns.
+    """
     blocks = [blocks_of(detail) for detail in trace.details]
     seen = {each.id: each.sm_count for each in trace.devices}
     seconds, products = 0.0, 0
@@ -49,6 +50,6 @@ def lost_s(
         parts = [lost_fraction(each, processors) if each else 0.0 for each in blocks]
         lost = np.array([*parts, 0.0])[trace.work.detail[lane.pieces.row]]
         lost = lost * (work_class[lane.pieces.row] == WorkClass.MATMUL)
-        seconds += float((owned_s(lane.pieces, ideals[lane.device]) * lost).sum())
+        seconds += float((owned[lane.device] * lost).sum())
         products += int((lost > 0).sum())
     return seconds, products

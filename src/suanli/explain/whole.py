@@ -17,7 +17,7 @@ from suanli.explain.findings import warnings_of
 from suanli.explain.graphs import graphs
 from suanli.explain.idle import waits
 from suanli.explain.intervals import Array
-from suanli.explain.kernels import kernels
+from suanli.explain.kernels import kernels, owned_s
 from suanli.explain.lanes import Lane, lane_of, launched_before_the_last
 from suanli.explain.roofline import roofline
 from suanli.explain.share import share
@@ -81,6 +81,7 @@ def _described(trace: Trace, device: int) -> TraceDevice:
 def _explained(ready: _Ready, lanes: list[Lane], facts: dict[int, DeviceFacts]) -> Explained:
     trace = ready.trace
     ideals = {lane.device: _ideal(ready, facts[lane.device]) for lane in lanes}
+    owned = {lane.device: owned_s(lane.pieces, ideals[lane.device]) for lane in lanes}
     devices = tuple(_device(ready, lane, ideals[lane.device], facts[lane.device]) for lane in lanes)
     entries, peak_s = total_account(tuple(each.account for each in devices))
     matmul_s = sum(each.matmul_s for each in devices)
@@ -96,7 +97,7 @@ def _explained(ready: _Ready, lanes: list[Lane], facts: dict[int, DeviceFacts]) 
         steps_found=ready.marks.how,
         whole_steps=tuple(usage for lane in lanes for usage in _whole_steps(ready, lane)),
         kernels=tuple(row for lane in lanes for row in kernels(
-            trace, ready.work_class, lane.pieces, ideals[lane.device], ready.attribution,
+            trace, ready.work_class, lane.pieces, owned[lane.device], ready.attribution,
             facts[lane.device].peaks_flop_per_s, lane.device, facts[lane.device].memory_bytes_per_s,
         )),
         roofline=tuple(row for lane in lanes for row in _roofline(ready, lane, facts[lane.device])),
@@ -114,7 +115,7 @@ def _explained(ready: _Ready, lanes: list[Lane], facts: dict[int, DeviceFacts]) 
         strip=_strip(ready, lanes[0]) if lanes else None,
     )  # fmt: skip
     # the levers come last: they look at the answer
-    clues = Clues(trace, ready.work_class, ready.attribution, lanes, ideals, facts)
+    clues = Clues(trace, ready.work_class, ready.attribution, lanes, owned, facts)
     return replace(found, advice=advise(found, clues))
 
 
@@ -173,13 +174,16 @@ def _device(ready: _Ready, lane: Lane, ideal: Ideal, facts: DeviceFacts) -> Devi
     (flops,), (again,) = _flops(ready, lane.pieces, 1)
     if not matmul_s:
         reasons["attributed_fraction"] = "no matmul time"
+    usage = _usages(ready, lane, np.array([lane.window_ns]))[0]
+    if usage.overlapped_fraction is None:
+        reasons["overlapped_fraction"] = "no communication"
     return DeviceAccount(
         device=lane.device,
         name=_described(ready.trace, lane.device).name or None,
         catalogue=facts.device.short_id if facts.device else None,
         start_ns=int(lane.pieces.start.min()),
         end_ns=int(lane.pieces.end.max()),
-        usage=_usages(ready, lane, np.array([lane.window_ns]))[0],
+        usage=usage,
         account=account_of(entries, seconds(lane.window_ns), _reasons(ready, ideal)),
         matmul_s=matmul_s,
         attributed_s=attributed_s,

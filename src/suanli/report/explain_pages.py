@@ -213,6 +213,8 @@ def _reasons(found: Explained) -> tuple[str, ...]:
     said: dict[str, None] = {}
     for device in found.devices:
         said.update(dict.fromkeys(f"{entry}: {why}" for entry, why in device.account.reasons.items()))
-        said.update(dict.fromkeys(f"{name}: {why}" for name, why in device.reasons.items()))
+        # that nothing communicates shows already: there is no table of it
+        shown = {name: why for name, why in device.reasons.items() if name != "overlapped_fraction"}
+        said.update(dict.fromkeys(f"{name}: {why}" for name, why in shown.items()))
     said.update(dict.fromkeys(f"{name}: {why}" for name, why in found.reasons.items()))
     return tuple(said)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,6 +27,21 @@ def test_a_parent_stands_before_a_child_of_the_same_start() -> None:
     host = {"start_ns": [0, 0], "end_ns": [5, 9], "thread": [0, 0], "name": [7, 8]}
     _, spans = sorted_tables({"start_ns": [], "end_ns": []}, host)
     assert spans.name.tolist() == [8, 7]
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=30))
+def test_columns_that_are_given_up_are_sorted_alike(rows: list[tuple[int, int, int]]) -> None:
+    starts, lengths, lanes = (np.array(column) for column in zip(*rows, strict=True))
+    host = {"start_ns": starts, "end_ns": starts + lengths, "thread": lanes.astype(np.int32), "name": lanes + 7,
+            "kind": lanes.astype(np.uint8), "correlation": np.arange(len(rows))}  # fmt: skip
+    work = {"start_ns": starts[::-1], "end_ns": (starts + lengths)[::-1], "launch": np.arange(len(rows))[::-1]}
+    kept = sorted_tables(work, host)
+    given_up = sorted_tables(work, {name: column.copy() for name, column in host.items()}, given_up=True)
+    for table, same in zip(kept, given_up, strict=True):
+        for field in fields(table):
+            column, other = getattr(table, field.name), getattr(same, field.name)
+            assert (column.tolist(), column.dtype) == (other.tolist(), other.dtype)
+    assert host["start_ns"].tolist() == [row[0] for row in rows]  # what is not given up stays
 
 
 def test_a_column_nobody_knows_is_a_fault_of_the_reader() -> None:

@@ -137,6 +137,18 @@ def test_a_kernel_finds_its_launch_and_its_op(tmp_path: Path) -> None:
     assert trace.work.correlation.tolist() == [77]
 
 
+@pytest.mark.parametrize(("tied", "to"), [(4, "record_param_comms"), (5, "nccl:all_reduce")])
+def test_a_collective_is_tied_to_either_of_its_spans(tmp_path: Path, tied: int, to: str) -> None:
+    """chakra #196: External id leads to record_param_comms, not to the mark nccl:*. Whichever it is, both are there."""
+    spans = [event("user_annotation", "nccl:all_reduce", 0, 9, **{"External id": 5}),
+             event("cpu_op", "record_param_comms", 1, 7, **{"External id": 4})]  # fmt: skip
+    said = {"External id": tied, "Collective name": "allreduce"}
+    trace = read(tmp_path, [*spans, kernel("ncclDevKernel_AllReduce", 20, 9, **said)])
+    assert [trace.names[name] for name in trace.host.name] == ["nccl:all_reduce", "record_param_comms"]
+    assert trace.names[trace.host.name[trace.work.op[0]]] == to
+    assert trace.collectives[trace.work.collective[0]].name == "allreduce"
+
+
 def test_an_external_id_that_is_the_correlation_ties_to_nothing(tmp_path: Path) -> None:
     """Old versions wrote the correlation for it, and it meets ids of ops by chance."""
     events = [kernel("k", 30, 5, correlation=4, **{"External id": 4}), event("cpu_op", "o", 1, 1, **{"External id": 4})]

@@ -46,6 +46,15 @@ def test_a_category_is_learned_once_and_up_to_a_bound() -> None:
     assert not decoder.learn("newer")
 
 
+def test_decoders_share_their_records_and_not_what_they_learned() -> None:
+    first, second = KinetoDecoder(), KinetoDecoder()
+    assert list(first.codes) == list(second.codes)
+    assert first.learn("new")
+    assert list(first.unknown.values()) == ["new"] and not second.unknown
+    with pytest.raises(msgspec.ValidationError, match="Invalid value 'new'"):
+        second.many(b'[{"cat": "new", "ph": "X"}]')
+
+
 def test_full_records_hold_more() -> None:
     args = {"Collective name": "allreduce", "Seq": 3}
     text = json.dumps(

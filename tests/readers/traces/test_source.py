@@ -59,6 +59,30 @@ def test_content(tmp_path: Path, packed: bytes, inflater: None) -> None:
     assert b"".join(file.blocks()) == TEXT  # and once more
 
 
+@pytest.mark.parametrize("packed", [TEXT, PACKED, zipped(trace=TEXT)], ids=["plain", "gzip", "zip"])
+@pytest.mark.parametrize("begin", [0, 1, 999, source.BLOCK_BYTES, len(TEXT) - 1, len(TEXT), len(TEXT) + 9])
+def test_content_from_a_place_on(tmp_path: Path, packed: bytes, begin: int) -> None:
+    (tmp_path / "x").write_bytes(packed)
+    file = Source(tmp_path / "x")
+    assert b"".join(file.blocks(begin)) == TEXT[begin:]
+    assert file.unpacked_bytes == max(len(TEXT), begin if packed is TEXT else 0)
+
+
+@pytest.mark.parametrize(
+    ("packed", "said"),
+    [
+        (TEXT, len(TEXT)), (PACKED, len(TEXT)), (b"", 0), (zipped(trace=TEXT), None),
+        (PACKED[:-4] + b"\1\0\0\0", None),  # shorter than it is packed
+        (gzip.compress(TEXT) + gzip.compress(TEXT * 2), 2 * len(TEXT)),  # of its last member
+        (b"\x1f\x8b", None),
+    ],
+    ids=["plain", "gzip", "empty", "zip", "no such length", "two members", "no gzip"],
+)  # fmt: skip
+def test_how_long_a_content_is_said_to_be(tmp_path: Path, packed: bytes, said: int | None) -> None:
+    (tmp_path / "x").write_bytes(packed)
+    assert Source(tmp_path / "x").content_bytes() == said
+
+
 def test_zip_of_one_file(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(zipped(**{"trace": TEXT, "@MACOSX@trace": b"", "a@": b""}))
     assert content(tmp_path / "x") == TEXT

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suanli.nouns.trace import DeviceWork, Host
+from suanli.readers.traces.growing import constant, is_constant
 
 Array = npt.NDArray[Any]
 WORK_COLUMNS: Mapping[str, type[np.generic]] = {
@@ -42,10 +43,13 @@ HOST_COLUMNS: Mapping[str, type[np.generic]] = {
 }
 
 
-def sorted_tables(work: Mapping[str, Array], host: Mapping[str, Array]) -> tuple[DeviceWork, Host]:
+def sorted_tables(
+    work: Mapping[str, Array], host: Mapping[str, Array], *, given_up: bool = False
+) -> tuple[DeviceWork, Host]:
     """Both tables sorted; `launch` and `op` of `work` are rows of `host` as given and become rows of the sorted one.
 
-    A column not given is -1 throughout; `start_ns`, `end_ns`, and of host `thread`, must be given.
+    A column not given is -1 throughout; `start_ns`, `end_ns`, and of host `thread`, must be given. Columns that are
+    `given_up`, each an array of its own, are written over, as long tables are slow to find memory for.
     """
     spans = _typed(host, HOST_COLUMNS)
     order = _parents_first(spans["thread"], spans["start_ns"], spans["end_ns"])
@@ -54,9 +58,23 @@ def sorted_tables(work: Mapping[str, Array], host: Mapping[str, Array]) -> tuple
         pieces[column] = _moved(pieces[column], order)
     by_time = np.lexsort((pieces["end_ns"], pieces["start_ns"], pieces["device"]))
     return (
-        DeviceWork(**{name: values[by_time] for name, values in pieces.items()}),
-        Host(**{name: values[order] for name, values in spans.items()}),
+        DeviceWork(**_reordered(pieces, by_time, given_up=False)),
+        Host(**_reordered(spans, order, given_up=given_up)),
     )
+
+
+def _reordered(columns: Mapping[str, Array], order: Array, *, given_up: bool) -> dict[str, Array]:
+    """Every column in a new order; each is written to the place of the one of its type before it, where `given_up`."""
+    found: dict[str, Array] = {}
+    spare: dict[np.dtype[Any], Array] = {}
+    for name, values in columns.items():
+        if is_constant(values):
+            found[name] = values
+            continue
+        out = spare.pop(values.dtype, None) if given_up else None
+        found[name] = values.take(order, out=out, mode="clip")  # another mode would write to a copy first
+        spare[values.dtype] = values
+    return found
 
 
 def _parents_first(thread: Array, start: Array, end: Array) -> Array:
@@ -81,7 +99,7 @@ def _typed(given: Mapping[str, Array], columns: Mapping[str, type[np.generic]]) 
     assert not unknown, f"no such columns: {sorted(unknown)}"
     rows = len(given["start_ns"])
     made = {
-        name: np.asarray(given[name], dtype=kind) if name in given else np.full(rows, -1).astype(kind)
+        name: np.asarray(given[name], dtype=kind) if name in given else constant(-1, rows, kind)
         for name, kind in columns.items()
     }
     assert all(len(values) == rows for values in made.values()), "columns of different lengths"

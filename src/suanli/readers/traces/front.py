@@ -19,13 +19,14 @@ READERS = {
 }
 
 
-def read_trace(path: str | os.PathLike[str], progress: Progress | None = None) -> Trace:
+def read_trace(path: str | os.PathLike[str], progress: Progress | None = None, processes: int = 1) -> Trace:
     """The trace in a file of any readable format. Nothing is written beside it.
 
-    `progress` is told (bytes of the file read, bytes it has) by readers of files that can be long.
+    `progress` is told (bytes of the file read, bytes it has) by readers of files that can be long; these may use as
+    many `processes`.
     Raises UnreadableFileError for what is no trace, saying what it is and what can be read.
     """
     kind = format_of(Source(path))
     module, name = READERS[kind]
     read = getattr(import_module(f"suanli.readers.traces.{module}"), name)
-    return cast(Trace, read(path, progress) if kind == "kineto" else read(path))
+    return cast(Trace, read(path, progress, processes) if kind == "kineto" else read(path))

@@ -22,6 +22,11 @@ class Places(dict[Any, int]):
         self.values_made.append(key if self._make is None else self._make(key))
         return place
 
+    @property
+    def keys_made(self) -> list[Any]:
+        """The keys that have a place, in order."""
+        return [key for key, place in self.items() if place >= 0]
+
     def of(self, keys: Sequence[Any]) -> npt.NDArray[np.int32]:
         """Places of many, int32. New ones take theirs in the order they come: the same in every process."""
         return np.fromiter(map(self.__getitem__, keys), dtype=np.int32, count=len(keys))

@@ -35,10 +35,17 @@ def event_texts(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
     Raises NoEventsError where the first 64 MiB hold no `traceEvents` and do not begin with a list.
     """
-    header, first = _header(blocks)
+    header, first = header_of(blocks)
     yield header
+    yield from texts_of(chain((first,), blocks))
+
+
+def texts_of(blocks: Iterator[bytes], *, closed: bool = False) -> Iterator[bytes]:
+    """Lists of events as JSON, of blocks that begin with one. The last has its `]` only where the blocks are `closed`:
+    they end with an event, not with the content.
+    """
     rest = b""
-    for block in chain((first,), blocks):
+    for block in blocks:
         border = last_border(block)
         if border is None:
             rest += block
@@ -49,13 +56,14 @@ def event_texts(blocks: Iterator[bytes]) -> Iterator[bytes]:
         gap = block[border[0] : border[1]].replace(b",", b"")  # kept, so that no byte goes uncounted
         yield b"".join((b"[", rest, memoryview(block)[: border[0]], gap, b"]"))  # one copy of a megabyte, not three
         rest = block[border[1] :]
-    yield b"[" + rest
+    yield b"[%b]" % rest if closed else b"[" + rest
 
 
-def _header(blocks: Iterator[bytes]) -> tuple[bytes, bytes]:
+def header_of(blocks: Iterator[bytes]) -> tuple[bytes, bytes]:
     """What stands before the list, and the first text behind it: of the list at the top of the document.
 
-    A list inside something else, or an empty one, counts only where there is no other.
+    A list inside something else, or an empty one, counts only where there is no other. Raises NoEventsError as
+    `event_texts` does.
     """
     found, at = b"", 0
     spare: list[tuple[int, int]] = []

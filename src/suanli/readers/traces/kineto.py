@@ -6,22 +6,21 @@ added, as whole nanoseconds. Python frames, arrows and counters are counted amon
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from suanli.nouns.trace import HostKind, Trace, TraceFault
 from suanli.readers.traces.columns import Array, sorted_tables
 from suanli.readers.traces.json_stream import NoEventsError, event_texts
+from suanli.readers.traces.kineto_beside import read_beside
 from suanli.readers.traces.kineto_columns import KinetoColumns
 from suanli.readers.traces.kineto_links import linked
 from suanli.readers.traces.kineto_meta import KinetoMeta
 from suanli.readers.traces.kineto_pairs import PairedReader, by_begin
-from suanli.readers.traces.kineto_salvage import EventReader, WidenedError, lost_names
+from suanli.readers.traces.kineto_part import has_halves, no_gc, read_texts
+from suanli.readers.traces.kineto_salvage import EventReader, lost_names
 from suanli.readers.traces.source import Progress, Source, refuse
 from suanli.units import GIGA, HOUR
 
@@ -29,66 +28,31 @@ _STEP = "ProfilerStep"
 _EPOCH_NS = 10**9 * GIGA  # September 2001: a clock that stands before it counts from something else
 
 
-def read_kineto(path: str | os.PathLike[str], progress: Progress | None = None) -> Trace:
-    """The trace in a file of Kineto. Raises UnreadableFileError for what is no file or no trace."""
+def read_kineto(path: str | os.PathLike[str], progress: Progress | None = None, processes: int = 1) -> Trace:
+    """The trace in a file of Kineto; a long one by that many processes, each a stretch of it, with the same result.
+
+    Raises UnreadableFileError for what is no file or no trace.
+    """
     source = Source(path, progress)
-    with _no_gc():
-        header, reader, columns = _read(source)
+    with no_gc():
+        header, reader, columns = read_beside(source, processes) or _read(source)
         return _trace(source, KinetoMeta(header, reader.state.tail, reader.state.tail_bytes), reader, columns)
 
 
 def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
     """Everything of the file: the text before its events, and the events as columns."""
-    found = _read_with(source, EventReader())
-    return _read_with(source, PairedReader()) if _has_halves(*found[1:]) else found
+    found = _read_by(source, EventReader())
+    return _read_by(source, PairedReader()) if has_halves(*found[1:]) else found
 
 
-def _has_halves(reader: EventReader, columns: KinetoColumns) -> bool:
-    """Whether events begin or end only: all of the file must be read in its order to make them whole."""
-    return bool(columns.halves or reader.state.halves)
-
-
-def _read_with(source: Source, reader: EventReader) -> tuple[bytes, EventReader, KinetoColumns]:
-    columns = KinetoColumns(reader.decoder)
+def _read_by(source: Source, reader: EventReader) -> tuple[bytes, EventReader, KinetoColumns]:
     texts = event_texts(source.blocks())
     try:
         header = next(texts)
     except NoEventsError:
         hint = "Is it a trace of torch.profiler?"
         refuse(source.path, "no_trace", "the file holds no list of traceEvents", hint=hint)
-    held = next(texts)
-    for text in texts:
-        _take(reader, columns, held, last=False)
-        held = text
-        if _has_halves(reader, columns):
-            return header, reader, columns
-    _take(reader, columns, held, last=True)
-    return header, reader, columns
-
-
-def _take(reader: EventReader, columns: KinetoColumns, text: bytes, last: bool) -> None:
-    """The events of one text into the columns: again with larger records, where they say more than these could hold."""
-    before = replace(reader.state)
-    while True:
-        try:
-            if columns.add(reader.read(text, last)):
-                return
-            reader.decoder.become_full()
-        except WidenedError:
-            pass
-        reader.state = replace(before)
-
-
-@contextmanager
-def _no_gc() -> Iterator[None]:
-    """No search for cycles meanwhile: millions of records, none of them in one."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
+    return header, *read_texts(texts, reader, to_the_end=True)
 
 
 def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: KinetoColumns) -> Trace:
@@ -102,7 +66,7 @@ def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: Kinet
         table["end_ns"] += base
     _mark_steps(host, columns)
     linked(work, host)
-    pieces, spans = sorted_tables(work, host)
+    pieces, spans = sorted_tables(work, host, given_up=True)
     rank = meta.rank(source.path)
     faults = _Faults(source, meta, reader, columns).all(rank, work)
     return Trace(

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, compress
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,15 @@ import numpy.typing as npt
 
 from suanli.nouns.trace import WorkKind
 from suanli.readers.traces.columns import HOST_COLUMNS, WORK_COLUMNS
+from suanli.readers.traces.growing import GrowingTable
 from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_details import Details, value_of
 from suanli.readers.traces.kineto_events import HALVES, NONE, KinetoDecoder, Width, absent, says_more
+from suanli.readers.traces.kineto_threads import Threads
 from suanli.readers.traces.numbers import MISSING, nanoseconds, whole_nanoseconds, whole_numbers
 
 Array = npt.NDArray[Any]
+_WORK, _HOST = ({**columns, "external": np.int64} for columns in (WORK_COLUMNS, HOST_COLUMNS))
 _COPY = re.compile(r"\b([A-Z][a-z]?to[A-Z][a-z]?)\b")
 _DIGITS = re.compile(r"\d{1,9}")
 
@@ -30,14 +33,14 @@ class KinetoColumns:
     def __init__(self, decoder: KinetoDecoder) -> None:
         self.decoder = decoder
         self.names, self.threads, self.copies = Places(), Places(), Places()
-        self._threads = _Threads(self.threads)
+        self._threads = Threads(self.threads)
         self.details = Details()
         self.no_time = self.negative = self.negative_work = 0
         self.halves = 0  # events that begin or end only ("B", "E"): none of them is taken
         self.phases: Counter[str] = Counter()  # of events that are neither whole nor halves of one
         self.unknown: dict[str, int] = {}
         self._labels: dict[tuple[bytes, bytes, str], str] = {}
-        self._work, self._host = _Table(WORK_COLUMNS), _Table(HOST_COLUMNS)
+        self._work, self._host = GrowingTable(_WORK), GrowingTable(_HOST)
 
     def add(self, records: Sequence[Any]) -> bool:
         """Take what is kept of the records of one text; False, and nothing taken, where only full records hold all."""
@@ -79,13 +82,31 @@ class KinetoColumns:
             if phase == "X":
                 self.unknown[cat] = self.unknown.get(cat, 0) + count
 
+    def take_over(self, lists: Mapping[str, Sequence[Any]], work: dict[str, Array], host: dict[str, Array]) -> None:
+        """Rows that were read beside these, to stand behind them. `lists` has what their places are places in."""
+        places = {"name": self.names, "thread": self.threads, "copy": self.copies,
+                  "detail": self.details.ops, "collective": self.details.calls}  # fmt: skip
+        mine = {name: np.array([*(places[name][key] for key in keys), -1]) for name, keys in lists.items()}
+        for table, part in ((self._work, work), (self._host, host)):
+            if part:
+                table.add({name: mine[name][values] if name in mine else values for name, values in part.items()})
+
+    def take_counts(self, counts: tuple[int, int, int], unknown: Mapping[str, int]) -> None:
+        """What was left out of rows that were read beside these."""
+        no_time, negative, negative_work = counts
+        self.no_time += no_time
+        self.negative += negative
+        self.negative_work += negative_work
+        for cat, count in unknown.items():
+            self.unknown[cat] = self.unknown.get(cat, 0) + count
+
     def work(self) -> dict[str, Array]:
         """Columns of device work, in the order of the file; `external` beside those of DeviceWork. Once only."""
-        return self._work.joined()
+        return self._work.taken()
 
     def host(self) -> dict[str, Array]:
         """Columns of host spans, in the order of the file; `external` beside those of Host. Once only."""
-        return self._host.joined()
+        return self._host.taken()
 
     def _of_work(self, taken: _Rows) -> dict[str, Array]:
         rows, args, kinds = taken.rows, taken.args, self.decoder.kinds[taken.code]
@@ -109,7 +130,7 @@ class KinetoColumns:
         return self._times(rows, work=False) | {
             "kind": self.decoder.kinds[taken.code],
             "name": self.names.of([row.name for row in rows]),
-            "thread": self._threads.of([row.pid for row in rows], [row.tid for row in rows]),
+            "thread": self._threads.of([row.pid for row in rows], [row.tid for row in rows], self.decoder.width),
         }
 
     def _of_ops(self, args: Sequence[Any]) -> dict[str, Array]:
@@ -154,46 +175,6 @@ class KinetoColumns:
         return found
 
 
-class _Table:
-    """Columns that come in parts; -1 in the rows of a part that has nothing of one. `kept` says which rows stay."""
-
-    def __init__(self, columns: Mapping[str, type[np.generic]]) -> None:
-        self._columns = {**columns, "external": np.int64}
-        self._parts: list[dict[str, Array]] = []
-
-    def add(self, part: dict[str, Array]) -> None:
-        kept = part.pop("kept", None)
-        if kept is not None:
-            part = {name: values[kept] for name, values in part.items()}
-        self._parts.append(part)
-
-    def joined(self) -> dict[str, Array]:
-        """All parts in one, which are given up."""
-        sizes = [len(part["start_ns"]) for part in self._parts]
-        return {name: self._column(name, kind, sizes) for name, kind in self._columns.items()}
-
-    def _column(self, name: str, kind: type[np.generic], sizes: list[int]) -> Array:
-        whole = np.empty(sum(sizes), dtype=kind)
-        for part, size, end in zip(self._parts, sizes, accumulate(sizes), strict=True):
-            whole[end - size : end] = part.pop(name, -1)
-        return whole
-
-
-class _Threads(dict[tuple[int | str, int | str], int]):
-    """Process and thread as the file prints them -> their place, once as text however they are printed."""
-
-    def __init__(self, places: Places) -> None:
-        super().__init__()
-        self._places = places
-
-    def __missing__(self, pair: tuple[int | str, int | str]) -> int:
-        place = self[pair] = self._places[_thread(pair)]
-        return place
-
-    def of(self, pids: Sequence[int | str], tids: Sequence[int | str]) -> Array:
-        return np.fromiter(map(self.__getitem__, zip(pids, tids, strict=True)), dtype=np.int32, count=len(pids))
-
-
 @dataclass(frozen=True)
 class _Rows:
     """Complete events, their arguments, the code of each one's category; and the phases of those that are none."""
@@ -232,8 +213,3 @@ def _number(value: int | str) -> int:
     """A number of a device or stream as printed; -1 where it is none."""
     match = _DIGITS.search(str(value)[:100])
     return int(match[0]) if match else -1
-
-
-def _thread(pair: tuple[int | str, int | str]) -> tuple[str, str]:
-    """Process and thread as text: some files print the same number now with quotes, now without."""
-    return str(pair[0])[:200], str(pair[1])[:200]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from functools import reduce
+from functools import cache, lru_cache, reduce
 from itertools import pairwise
 from operator import or_
 from typing import Any, Literal
@@ -195,11 +195,14 @@ _FIELDS: dict[Width, list[Any]] = {
 }
 
 
+# Classes are made once, not once a trace: that takes 2 ms, and msgspec holds on to the last few dozen sets (6 MB).
+@cache
 def _kept(cat: str, args: type[msgspec.Struct], width: Width) -> type[Any]:
     fields = [*_FIELDS[width], ("args", args, args())]
     return msgspec.defstruct("Event", fields, tag=cat, tag_field="cat", gc=False)
 
 
+@lru_cache(maxsize=1024)  # categories that files name as they like
 def _record(cat: str) -> type[Any]:
     fields: list[Any] = [] if cat in OTHER_CATS else [("ph", str, "")]
     return msgspec.defstruct("Event", fields, tag=cat, tag_field="cat", gc=False)

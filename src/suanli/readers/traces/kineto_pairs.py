@@ -188,6 +188,8 @@ def by_begin(table: dict[str, Array]) -> dict[str, Array]:
 class PairedReader(EventReader):
     """Reads texts as EventReader does, halves of events made into complete ones before."""
 
+    paired = True
+
     def __init__(self) -> None:
         super().__init__()
         self.pairs = Pairs()

@@ -88,7 +88,9 @@ class ReadState:
 
 
 class EventReader:
-    """Reads texts in the order of the file."""
+    """Reads texts in the order of the file. `paired`: it makes whole what begins and ends only."""
+
+    paired = False
 
     def __init__(self) -> None:
         self.decoder, self.state = KinetoDecoder(), ReadState()

@@ -50,15 +50,16 @@ class Source:
                    hint=None if kind == "a folder" else _STREAM)  # fmt: skip
         self.size = status.st_size
 
-    def blocks(self) -> Iterator[bytes]:
-        """The content, unpacked, in blocks of about half a megabyte."""
+    def blocks(self, begin: int = 0) -> Iterator[bytes]:
+        """The content, unpacked, in blocks of about half a megabyte, from its byte `begin` on."""
         self.unpacked_bytes, self.faults = 0, []
         try:
             with Path(self.path).open("rb") as file:
-                for block in self._content(file):
+                for block in self._content(file, begin):
                     self.unpacked_bytes += len(block)
                     self._check_ratio()
-                    yield block
+                    if self.unpacked_bytes > begin:
+                        yield block[max(begin - self.unpacked_bytes, -len(block)) :]
         except UnreadableFileError:
             raise  # it is an OSError too, and says already what is wrong
         except OSError as problem:
@@ -73,13 +74,34 @@ class Source:
                 break
         return found[:size]
 
-    def _content(self, file: BinaryIO) -> Iterator[bytes]:
+    def content_bytes(self) -> int | None:
+        """How long the content is by what the file says, or by its size; None where it does not say or cannot be right.
+
+        A gzip says it of its last member, and only the last 32 bits: it is a hint.
+        """
+        try:
+            with Path(self.path).open("rb") as file:
+                magic = file.read(4)
+                if magic == ZIP:
+                    return None
+                if magic[:2] != GZIP:
+                    return self.size
+                file.seek(-4, os.SEEK_END)
+                said = int.from_bytes(file.read(4), "little")
+        except OSError:
+            return None  # whoever reads it is told
+        return said if said > self.size else None
+
+    def _content(self, file: BinaryIO, begin: int) -> Iterator[bytes]:
+        """From the beginning where it is packed, from `begin` where it is not."""
         magic = file.read(4)
         file.seek(0)
         if magic[:2] == GZIP:
             return self._gzip(file)
         if magic == ZIP:
             return self._zip(file)
+        self.unpacked_bytes = begin
+        file.seek(begin)
         return self._plain(file, BLOCK_BYTES)
 
     def _plain(self, file: BinaryIO, size: int) -> Iterator[bytes]:
