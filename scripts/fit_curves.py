@@ -4,8 +4,8 @@
     python scripts/fit_curves.py --kernels own.csv
 
 DIR holds gemm, prefill_attention, moe and nccl as Parquet files in the columns of ai-dynamo/aiconfigurator's tables.
-A CSV is what `suanli explain --kernels-csv` writes, of one trace or several with one header: its products and
-collectives are fitted and printed, for devices that have enough; no file is written, as a curve file holds more.
+A CSV is what `suanli explain --kernels-csv` writes, of one trace or several with one header: its products, causal
+attention (forward) and collectives are fitted and printed, where there are enough; no file is written: it holds more.
 Needs the extra `calibrate` (numpy, scipy, pyarrow). The same DIR and date give the same files. Each engine's fit is
 printed; what ships is marked `*`: the fastest engine whose held-out error is small enough (7.5 % of products, 12 % of
 attention and twice that under windows), else the most accurate one. Held out are whole shapes, a fifth at a time: all
@@ -222,8 +222,9 @@ def fit_attention(machine: Machine, table: Any, engine: str, version: str, measu
     dtype = DTYPES[measured]
     rows = (table["gpu"] == machine.gpu) & (table["engine"] == engine) & (table["attn_dtype"] == measured)
     rows &= (table["kv_cache_dtype"] == measured) & (table["isl"] >= 128) & (table["head_dim"] <= 256)
-    names = ("batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim", "window_size", "milliseconds")
-    b, t, h, kv, d, w, ms = columns(table, rows, *names)
+    names = ("batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim", "milliseconds")
+    b, t, h, kv, d, ms = columns(table, rows, *names)
+    (w,) = columns(table, rows, "window_size") if "window_size" in table else (np.zeros(len(ms)),)  # none in a trace's
     if len(ms) < 500:
         return None
     kv, w = np.where(kv > 0, kv, h), np.where(np.nan_to_num(w) > 0, np.minimum(np.nan_to_num(w), t), t)
@@ -418,10 +419,13 @@ def _assigned(item: tuple[str, Any]) -> str:
 
 
 def fit_own(machine: Machine, tables: dict[str, dict[str, Any]], out: Callable[[str], None]) -> list[Curve]:
-    """Curves of products and collectives of a CSV, each printed; kinds with too few rows give none."""
+    """Curves of products, attention and collectives of a CSV, each printed; kinds with too few rows give none."""
     found = [
         fit_matmul(machine, tables["gemm"], *each) for each in engines_of(tables["gemm"], machine, "gemm_dtype")
     ]  # fmt: skip
+    attention = tables["prefill_attention"]
+    if "attn_dtype" in attention:  # a CSV of products and collectives alone may lack the columns
+        found += [fit_attention(machine, attention, *each) for each in engines_of(attention, machine, "attn_dtype")]
     if machine.link_bytes_per_s:
         for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
             rows = tables["nccl"]["gpu"] == machine.gpu

@@ -143,6 +143,51 @@ def test_kernels_of_traces_are_fitted_too(
     assert "collectives all_reduce" in printed
 
 
+CURVE = {
+    "efficiency": 0.7, "wave_exponent": 0.3, "edge_pairs": 50.0, "narrow_head": 40.0, "wide_head": 0.1,
+    "sharpness": 3.0, "memory_fraction": 0.7, "floor_s": 8e-6, "peak_flop_per_s": 989.4e12, "operand_bytes": 2.0,
+}  # fmt: skip
+SHAPE = "batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim"
+
+
+def attention(fitting: ModuleType, machine: Any, rows: int) -> list[str]:
+    """Lines of attention whose times come from CURVE."""
+    draw = np.random.default_rng(7)
+    b, h = draw.choice([1, 2, 4], rows), draw.choice([16, 32, 64], rows)
+    t = 2 ** draw.uniform(7, 14, rows) // 1
+    shape = (b, t, h, h // 4, np.full(rows, 128), t)
+    seconds = fitting.attention_s(machine, CURVE, tuple(np.asarray(each, float) for each in shape))
+    return [
+        f"attention,h100_sxm,trace,,,,,,,,,,{time * 1e3!r},3,bfloat16,bfloat16,{bi},{int(ti)},{int(ti)},{hi},{hi // 4},"
+        "128,128,1,forward"
+        for bi, ti, hi, time in zip(b, t, h, seconds.tolist(), strict=True)
+    ]
+
+
+def test_attention_of_traces_is_fitted_too(fitting: ModuleType, tmp_path: Path) -> None:
+    """A trace's causal forward attention over its own positions; other rows are not what the curve is of."""
+    machine = next(each for each in fitting.MACHINES if each.gpu == "h100_sxm")
+    rows = attention(fitting, machine, 700)
+    odd = [rows[0].replace("forward", "backward"), rows[0].replace(",1,forward", ",0,forward"),
+           rows[0].replace("128,128,", "128,64,"), rows[0].replace(rows[0].split(",")[18], "1", 1)]  # fmt: skip
+    tables = fitting.read_csv(as_csv(tmp_path / "own.csv", products(fitting, machine, rows=6), [*rows, *odd]))
+    assert len(tables["prefill_attention"]["isl"]) == 700
+    (found,) = fitting.fit_own(machine, tables, lambda _: None)
+    long = int((tables["prefill_attention"]["isl"] >= 1024).sum())
+    assert (found.section, found.key, found.engine, found.fitted.n) == ("attention", "bf16", "trace ", long)
+    assert fitting.in_units(found.fitted.names, found.fitted.values)["efficiency"] == pytest.approx(0.7, rel=0.05)
+    few = fitting.read_csv(as_csv(tmp_path / "few.csv", products(fitting, machine, rows=6), rows[:400]))
+    assert fitting.fit_own(machine, few, lambda _: None) == []
+
+
+def test_a_csv_without_columns_of_attention_is_one(fitting: ModuleType, tmp_path: Path) -> None:
+    machine = next(each for each in fitting.MACHINES if each.gpu == "h100_sxm")
+    path = as_csv(tmp_path / "own.csv", products(fitting, machine, rows=6))
+    head = path.read_text(encoding="utf-8").replace(",".join(COLUMNS), ",".join(COLUMNS[: COLUMNS.index("runs") + 1]))
+    path.write_text(head, encoding="utf-8")
+    assert fitting.fit_own(machine, fitting.read_csv(path), lambda _: None) == []
+
+
 def test_another_csv_is_refused(fitting: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("a,b\n1,2\n", encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from suanli.catalog.fabrics import fabric
 from suanli.catalog.profiles import find_profile
 from suanli.errors import InputError
 from suanli.nouns.calibrated import CalibratedKernels
-from suanli.nouns.trace_times import MeasuredCollective, MeasuredKernels, MeasuredProduct
+from suanli.nouns.trace_times import MeasuredAttention, MeasuredCollective, MeasuredKernels, MeasuredProduct
 from suanli.plan import own_kernels as o
 
 H100 = find_device("h100-sxm")
@@ -40,10 +41,26 @@ def calls(factor: float, ranks: int, sizes: Sequence[int] = (2**22, 2**26, 2**30
     ]  # fmt: skip
 
 
+def attentions(factor: float, lengths: Sequence[int] = (2048, 4096, 8192), **more: Any) -> list[MeasuredAttention]:
+    kind = {"gpu": "h100-sxm", "dtype": "bf16", "causal": True, "backward": False, "runs": 10, **more}
+    masks = kind["causal"], kind["backward"]
+    return [
+        MeasuredAttention(batch=2, heads=32, kv_heads=8, queries=n, keys=n, qk_dim=128, v_dim=128, **kind,
+                          seconds=factor * float(CURVES.attention_s(2, 32, 8, n, n, 128, 128, *masks)))
+        for n in lengths
+    ]  # fmt: skip
+
+
 def calibrated(
-    made: list[MeasuredProduct], collectives: Sequence[MeasuredCollective] = (), links: Any = LINKS
+    made: list[MeasuredProduct],
+    collectives: Sequence[MeasuredCollective] = (),
+    links: Any = LINKS,
+    attended: Sequence[MeasuredAttention] = (),
 ) -> CalibratedKernels:
-    measured = MeasuredKernels(products=tuple(made), collectives=tuple(collectives), left_out={"why": 2, "none": 0})
+    measured = MeasuredKernels(
+        products=tuple(made), collectives=tuple(collectives), attentions=tuple(attended),
+        left_out={"why": 2, "none": 0},
+    )  # fmt: skip
     return o.calibrate_kernels(measured, H100, links, find_profile("nemo"), "mine")
 
 
@@ -108,6 +125,57 @@ def test_without_links_collectives_are_no_matter() -> None:
     assert len(calibrated(products(1.1), calls(2.0, 8), None).classes) == 1
 
 
+@pytest.mark.parametrize("factor", [0.95, 1.6])
+def test_attention_of_both_passes_tells_its_number(factor: float) -> None:
+    both = [*attentions(factor), *attentions(factor, backward=True)]
+    found = calibrated(products(1.1), attended=both)
+    attention = number(found, "attention")
+    assert attention.told
+    low, high = sorted((attention.before, factor))
+    assert low < attention.after < high
+    assert abs(math.log(attention.after / factor)) < 0.35 * abs(math.log(attention.before / factor))
+    assert found.profile.numbers.attention == attention.after
+    assert "attention" not in found.profile.untold
+    assert [(each.what, each.size, each.rows, each.fitted, round(each.ratio, 6)) for each in found.classes[1:]] == [
+        ("attention bf16 backward", "≥ 1,024 positions", 3, True, factor),
+        ("attention bf16", "≥ 1,024 positions", 3, True, factor),
+    ]
+
+
+def test_flops_of_attention_are_those_that_are_executed() -> None:
+    """Forward two products, backward five; half the pairs and half the diagonal under a causal mask."""
+    n, heads, width = 2048, 32, 128
+    pair = 2 * 2 * heads * width  # of a product, batch 2
+    for causal, pairs in ((True, n * (n + 1) // 2), (False, n * n)):
+        for backward, times in ((False, 2), (True, 5)):
+            (each,) = attentions(1.0, (n,), causal=causal, backward=backward)
+            assert o._attention_flops(each) == pair * pairs * times
+
+
+def test_fewer_than_three_sizes_of_attention_are_shown_and_tell_nothing() -> None:
+    found = calibrated(products(1.1), attended=attentions(2.0, (2048, 4096)))
+    assert not number(found, "attention").told
+    assert [(each.what, each.fitted) for each in found.classes[1:]] == [("attention bf16", False)]
+
+
+def test_short_sequences_and_other_dtypes_are_shown_and_tell_nothing() -> None:
+    others = [*attentions(9.0, (256,)), *attentions(9.0, (2048,), dtype="fp8")]
+    found = calibrated(products(1.1), attended=[*attentions(1.3), *others])
+    alone = calibrated(products(1.1), attended=attentions(1.3))
+    assert number(found, "attention").after == pytest.approx(number(alone, "attention").after)
+    assert {(each.what, each.size): each.fitted for each in found.classes[1:]} == {
+        ("attention bf16", "≥ 1,024 positions"): True,
+        ("attention bf16", "< 1,024 positions"): False,
+        ("attention fp8", "≥ 1,024 positions"): False,
+    }
+
+
+def test_attention_that_has_no_curve_is_left_out_and_counted() -> None:
+    odd = [*attentions(1.0, dtype="int8"), *attentions(1.0, gpu="a100-80gb-sxm"),
+           *(replace(each, keys=9) for each in attentions(1.0))]  # fmt: skip
+    assert calibrated(products(1.1), attended=odd).left_out == {"why": 2, o.OTHER_DEVICE: 3, o.NO_CURVE: 6}
+
+
 def test_small_products_are_shown_and_tell_nothing() -> None:
     found = calibrated([*products(1.1), *products(9.0, [SMALL])])
     assert [(each.size, each.fitted) for each in found.classes] == [
@@ -137,6 +205,12 @@ def test_other_devices_and_dtypes_are_left_out_and_counted() -> None:
 def test_products_much_faster_than_any_benchmark_are_doubted() -> None:
     assert calibrated(products(0.5)).warnings == (
         "product bf16s are 50% faster than any that were benchmarked: are the device and dtype as written?",
+    )
+
+
+def test_attention_much_faster_than_any_benchmark_is_doubted() -> None:
+    assert calibrated(products(1.1), attended=attentions(0.5)).warnings == (
+        "kernels of attention bf16 are 50% faster than any that were benchmarked: are the device and dtype as written?",
     )
 
 

@@ -9,20 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suanli.errors import InputError, UnreadableFileError
-from suanli.nouns.trace_times import MeasuredCollective, MeasuredKernels, MeasuredProduct
+from suanli.nouns.trace_times import MeasuredAttention, MeasuredCollective, MeasuredKernels, MeasuredProduct
 from suanli.readers import kernel_rows as k
 from suanli.report.kernel_tables import COLUMNS, kernels_csv
 
 HEAD = ",".join(COLUMNS)
 PRODUCT = "gemm,h100_sxm,trace,,bfloat16,4096,4096,1024,,,,,0.05,3"
+ATTENTION = "attention,h100_sxm,trace,,,,,,,,,,0.3,6,bfloat16,bfloat16,2,512,900,8,4,64,32,1,backward"
+OLD_HEAD = HEAD[: HEAD.index(",attn_dtype")]  # of tables without attention
 CALL = "nccl,h100_sxm,trace,,,,,,alltoall,int8,8,1048576,0.5,2"
 ROWS = MeasuredKernels(
     products=(MeasuredProduct(gpu="h100-sxm", dtype="bf16", m=4096, n=4096, k=1024, seconds=0.05e-3, runs=3),),
     collectives=(
         MeasuredCollective(gpu="h100-sxm", kind="all_to_all", bytes=1048576, ranks=8, seconds=0.5e-3, runs=2),
     ),
+    attentions=(
+        MeasuredAttention(gpu="h100-sxm", dtype="bf16", batch=2, heads=8, kv_heads=4, queries=512, keys=900, qk_dim=64,
+                          v_dim=32, causal=True, backward=True, seconds=0.3e-3, runs=6),
+    ),
     left_out={},
-)
+)  # fmt: skip
 
 
 def faults(*lines: str) -> list[str]:
@@ -33,10 +39,19 @@ def faults(*lines: str) -> list[str]:
 
 def test_products_and_collectives(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
-    path.write_text("\n".join([HEAD, PRODUCT, CALL]) + "\n", encoding="utf-8")
+    path.write_text("\n".join([HEAD, PRODUCT, CALL, ATTENTION]) + "\n", encoding="utf-8")
     found, digest = k.read_kernel_rows(path)
     assert found == ROWS
     assert len(digest) == 64
+
+
+def test_a_table_without_attention_needs_none_of_its_columns() -> None:
+    found = k.kernel_rows("\n".join([OLD_HEAD, PRODUCT, CALL]), "own.csv")
+    assert (found.products, found.collectives, found.attentions) == (ROWS.products, ROWS.collectives, ())
+    said = faults(OLD_HEAD, ATTENTION[: ATTENTION.index(",bfloat16")])
+    assert said[0] == (
+        "the cell cannot be read in own.csv, line 2, attn_dtype; got nothing; expected a dtype, like bfloat16."
+    )
 
 
 def test_the_columns_are_those_that_explain_writes() -> None:
@@ -57,7 +72,12 @@ def test_what_is_written_is_read_again(size: int, runs: int, seconds: float, dty
     ("line", "said"),
     [
         (PRODUCT.replace("gemm", "moe"), "own.csv, line 2, table; got 'moe'; expected gemm for a product, nccl for a "
-         "collective."),
+         "collective, attention."),
+        (ATTENTION.replace(",512,", ",0,"), "own.csv, line 2, isl; got '0'; expected a whole number, 1 or more."),
+        (ATTENTION.replace(",1,back", ",yes,back"), "own.csv, line 2, causal; got 'yes'; expected 0 or 1."),
+        (ATTENTION.replace("backward", "b"), "own.csv, line 2, direction; got 'b'; expected forward or backward."),
+        (ATTENTION.replace("bfloat16", ""), "own.csv, line 2, attn_dtype; got nothing; expected a dtype, like "
+         "bfloat16."),
         (PRODUCT.replace("1024", "1e3"), "own.csv, line 2, k; got '1e3'; expected a whole number, 1 or more."),
         (PRODUCT.replace("0.05", "-1"), "own.csv, line 2, milliseconds; got '-1'; expected a time above 0 in ms."),
         (PRODUCT.replace("0.05", "nan"), "own.csv, line 2, milliseconds; got 'nan'; expected a time above 0 in ms."),

@@ -16,14 +16,18 @@ import pytest
 
 from suanli.errors import InputError
 from suanli.nouns.result import Result
-from suanli.nouns.trace_times import MeasuredCollective, MeasuredKernels, MeasuredProduct
+from suanli.nouns.trace_times import MeasuredAttention, MeasuredCollective, MeasuredKernels, MeasuredProduct
 from suanli.report.kernel_tables import COLUMNS, kernels_csv, write_kernels
 
 MADE = MeasuredKernels(
     products=(MeasuredProduct(gpu="h100-sxm", dtype="bf16", m=8, n=16, k=32, seconds=1.5e-3, runs=3),),
     collectives=(MeasuredCollective(gpu="h100-sxm", kind="all_to_all", bytes=4096, ranks=8, seconds=2e-5, runs=2),),
+    attentions=(
+        MeasuredAttention(gpu="h100-sxm", dtype="bf16", batch=2, heads=8, kv_heads=4, queries=512, keys=900, qk_dim=64,
+                          v_dim=32, causal=True, backward=True, seconds=3e-4, runs=6),
+    ),
     left_out={},
-)
+)  # fmt: skip
 
 
 def test_rows_in_the_columns_of_measured_tables() -> None:
@@ -33,6 +37,10 @@ def test_rows_in_the_columns_of_measured_tables() -> None:
          "k": "32", "milliseconds": "1.5", "runs": "3"},
         {"table": "nccl", "gpu": "h100_sxm", "engine": "trace", "op_name": "alltoall", "nccl_dtype": "int8",
          "num_gpus": "8", "message_size": "4096", "milliseconds": "0.02", "runs": "2"},
+        {"table": "attention", "gpu": "h100_sxm", "engine": "trace", "milliseconds": "0.3", "runs": "6",
+         "attn_dtype": "bfloat16", "kv_cache_dtype": "bfloat16", "batch_size": "2", "isl": "512", "keys": "900",
+         "num_heads": "8", "num_key_value_heads": "4", "head_dim": "64", "value_dim": "32", "causal": "1",
+         "direction": "backward"},
     ]  # fmt: skip
 
 

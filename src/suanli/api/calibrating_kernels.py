@@ -94,7 +94,7 @@ def _measured(path: Path, gpu: Device | None) -> tuple[MeasuredKernels, str]:
 
 def _device(measured: MeasuredKernels, path: Path) -> Device:
     """The device of most rows. Raises InputError where the catalogue does not know it, or there are no rows."""
-    names = Counter([*(row.gpu for row in measured.products), *(row.gpu for row in measured.collectives)])
+    names = Counter(row.gpu for each in (measured.products, measured.attentions, measured.collectives) for row in each)
     if not names:
         why = "; ".join(f"{reason}: {count:,}" for reason, count in measured.left_out.items())
         raise InputError(
@@ -120,6 +120,7 @@ def _named(measured: MeasuredKernels, device: Device) -> MeasuredKernels:
     return replace(
         measured,
         products=tuple(replace(row, gpu=device.short_id) for row in measured.products),
+        attentions=tuple(replace(row, gpu=device.short_id) for row in measured.attentions),
         collectives=tuple(replace(row, gpu=device.short_id) for row in measured.collectives),
     )
 

@@ -51,7 +51,7 @@ Cache = Annotated[
 ]  # fmt: skip
 Kernels = Annotated[
     Path | None,
-    typer.Option("--kernels-csv", help="Write the products and collectives measured, to fit curves to.",
+    typer.Option("--kernels-csv", help="Write the products, attention and collectives measured, to fit curves to.",
                  show_default=False, metavar="FILE"),
 ]  # fmt: skip
 

@@ -1,8 +1,9 @@
-"""Kernels that a trace measured, for fitting curves: products of two matrices, and collectives.
+"""Kernels that a trace measured, for fitting curves: products of two matrices, fused attention, and collectives.
 
 A product is a call of an operator, or a run of an instruction of XLA, that is one product: its time is that of its
 MATMUL kernels, the parts and the end of a split one included, a fill or copy beside it not. Of equal calls the median
-counts. A collective is a kernel with its size and group in the file; of equal ones the shortest counts, for the time
+counts. So with a fused attention: of its backward pass the kernels before and after that multiply nothing are left out.
+A collective is a kernel with its size and group in the file; of equal ones the shortest counts, for the time
 of a kernel holds its waiting for peers.
 """
 
@@ -18,19 +19,20 @@ from suanli.explain.device import facts_of
 from suanli.explain.graphs import replayed
 from suanli.explain.grouping import alike as alike_rows
 from suanli.explain.intervals import Array
+from suanli.explain.ops.attention import fused_sizes
 from suanli.explain.ops.call import Call
 from suanli.explain.ops.sizes import product_sizes
 from suanli.explain.stated import Instructions
 from suanli.nouns.attribution import Attribution, WorkClass
 from suanli.nouns.hardware import Device
 from suanli.nouns.trace import OpDetail, Trace
-from suanli.nouns.trace_times import MeasuredCollective, MeasuredKernels, MeasuredProduct
+from suanli.nouns.trace_times import MeasuredAttention, MeasuredCollective, MeasuredKernels, MeasuredProduct
 from suanli.units import NANO
 
 KINDS = {
     ALL_REDUCE: "all_reduce", ALL_GATHER: "all_gather", REDUCE_SCATTER: "reduce_scatter", ALL_TO_ALL: "all_to_all",
 }  # fmt: skip
-NOT_PLAIN = "products that are not one of two matrices (attention, convolutions, batches)"
+NOT_PLAIN = "products that are neither one of two matrices nor one attention (convolutions, batches, packed sequences)"
 NO_DTYPE = "products whose dtype is not known"
 REPLAYED = "kernels that a graph replayed"
 NOT_KNOWN = "products without an operator that is known"
@@ -42,10 +44,12 @@ def measured_kernels(trace: Trace, found: Attribution, gpu: Device | None = None
     """What the trace measured. `gpu` stands above the names in the file, as in `explain_trace`."""
     names = _names(trace, gpu)
     left: dict[str, int] = defaultdict(int)
-    products = _products(trace, found, names, left)
+    products, attentions = _multiplied(trace, found, names, left)
     collectives = _collectives(trace, found, names, left)
     said = {why: count for why, count in left.items() if count}
-    return MeasuredKernels(products=products, collectives=collectives, left_out=said)
+    return MeasuredKernels(
+        products=_products(products), attentions=_attentions(attentions), collectives=collectives, left_out=said
+    )
 
 
 def _names(trace: Trace, gpu: Device | None) -> Mapping[int, str]:
@@ -56,9 +60,13 @@ def _names(trace: Trace, gpu: Device | None) -> Mapping[int, str]:
     return named
 
 
-def _products(
+Alike = dict[tuple[str, str, tuple[int, ...]], list[float]]
+
+
+def _multiplied(
     trace: Trace, found: Attribution, names: Mapping[int, str], left: dict[str, int]
-) -> tuple[MeasuredProduct, ...]:
+) -> tuple[Alike, Alike]:
+    """Times in ns of calls of equal products, and of equal attentions, by device, dtype and sizes."""
     lasted = (trace.work.end_ns - trace.work.start_ns).astype(np.float64)
     matmul = found.work_class == WorkClass.MATMUL
     ran = Instructions(trace, found.work_class)
@@ -69,20 +77,39 @@ def _products(
     rows = np.flatnonzero(((matmul & (found.op >= 0)) | by_run) & ~again)
     first, group = alike_rows(found.op[rows], ran.run[rows])
     times = np.bincount(group, weights=lasted[rows], minlength=len(first))
-    alike: dict[tuple[str, str, tuple[int, ...]], list[float]] = defaultdict(list)
+    products: Alike = defaultdict(list)
+    attentions: Alike = defaultdict(list)
     for row, time in zip(rows[first].tolist(), times.tolist(), strict=True):
         op, dtype = int(found.op[row]), int(found.dtype[row])
         sizes = product_sizes(_call(trace, op)) if op >= 0 else ran.products[ran.which[row]]
-        if sizes is None or dtype < 0:
-            left[NOT_PLAIN if sizes is None else NO_DTYPE] += 1
+        fused = fused_sizes(_call(trace, op)) if op >= 0 and sizes is None else None
+        told = sizes or fused
+        if told is None or dtype < 0:
+            left[NOT_PLAIN if told is None else NO_DTYPE] += 1
             continue
         gpu = names.get(int(trace.work.device[row]), f"device {int(trace.work.device[row])}")
-        alike[gpu, found.dtypes[dtype], sizes].append(time)
+        (attentions if sizes is None else products)[gpu, found.dtypes[dtype], told].append(time)
+    return products, attentions
+
+
+def _products(alike: Alike) -> tuple[MeasuredProduct, ...]:
     made = [
         MeasuredProduct(gpu=gpu, dtype=dtype, m=m, n=n, k=k, seconds=float(np.median(each)) * NANO, runs=len(each))
         for (gpu, dtype, (m, n, k)), each in alike.items()
     ]
     return tuple(sorted(made, key=lambda row: (-row.seconds * row.runs, row.m, row.n, row.k)))
+
+
+def _attentions(alike: Alike) -> tuple[MeasuredAttention, ...]:
+    made = []
+    for (gpu, dtype, sizes), each in alike.items():
+        batch, heads, kv_heads, queries, keys, qk_dim, v_dim, causal, backward = sizes
+        made.append(MeasuredAttention(
+            gpu=gpu, dtype=dtype, batch=batch, heads=heads, kv_heads=kv_heads, queries=queries, keys=keys,
+            qk_dim=qk_dim, v_dim=v_dim, causal=bool(causal), backward=bool(backward),
+            seconds=float(np.median(each)) * NANO, runs=len(each),
+        ))  # fmt: skip
+    return tuple(sorted(made, key=lambda row: (-row.seconds * row.runs, row.queries, row.keys, row.backward)))
 
 
 def _call(trace: Trace, op: int) -> Call:

@@ -67,7 +67,7 @@ class Calibrated:
 class KernelClass:
     """Measured kernels that are alike, beside the curves of their device."""
 
-    what: str = _field("", "product with its dtype, or a collective")
+    what: str = _field("", "product or attention with its dtype, or a collective")
     size: str = _field("", "which sizes")
     rows: int = _field("", "different sizes")
     runs: int = _field("", "kernels")
@@ -75,7 +75,7 @@ class KernelClass:
     curve_s: float = _field("s", "of all runs, by the curves")
     ratio: float = _field("", "measured over curve, by time")
     spread: float = _field("", "of the logarithm among sizes, by time")
-    rate: float | None = _field("", "reached, by time: FLOP/s of products, B/s on the bus of collectives")
+    rate: float | None = _field("", "reached, by time: FLOP/s of products and attention, B/s on the bus of collectives")
     peak_fraction: float | None = _field("fraction", "of the dense peak; None for collectives")
     fitted: bool = _field("", "whether a number of the stack is fitted to them")
 

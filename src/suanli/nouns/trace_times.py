@@ -24,6 +24,25 @@ class MeasuredProduct:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MeasuredAttention:
+    """One fused attention, forward or backward, on one device; a causal one sees up to the last key."""
+
+    gpu: str = _field("", "short id in the catalogue, else the name in the file")
+    dtype: str = _field("", "of queries and keys, as in the catalogue")
+    batch: int = _field("", "sequences")
+    heads: int = _field("", "of queries")
+    kv_heads: int = _field("", "of keys and values")
+    queries: int = _field("", "positions of queries")
+    keys: int = _field("", "positions of keys")
+    qk_dim: int = _field("", "width of a query")
+    v_dim: int = _field("", "width of a value")
+    causal: bool = _field("", "whether a causal mask leaves out pairs")
+    backward: bool = _field("", "whether it is the backward pass alone")
+    seconds: float = _field("s", "median over the calls, kernels that multiply alone")
+    runs: int = _field("", "calls")
+
+
+@dataclass(frozen=True, kw_only=True)
 class MeasuredCollective:
     """One collective of one size."""
 
@@ -41,4 +60,7 @@ class MeasuredKernels:
 
     products: tuple[MeasuredProduct, ...] = _field("", "by time spent in them, the most first")
     collectives: tuple[MeasuredCollective, ...] = _field("", "by kind, ranks and size")
+    attentions: tuple[MeasuredAttention, ...] = field(
+        default=(), metadata={"unit": "", "doc": "by time spent in them, the most first"}
+    )
     left_out: dict[str, int] = _field("", "why calls are not among them: reason, calls")

@@ -1,9 +1,10 @@
 """A stack's factors on kernels, fitted to kernels that a trace measured: no step time is needed for them.
 
-The time of products in a step is that of the device's curves times `matmul`; of collectives across nodes, times
-`network`. So the ratio of measured time to the curves', by time, is the number itself. It is joined with what was
-believed by their certainties: the spread of the ratios among sizes, and the prior's. Small products and messages are
-shown and not fitted to: their time is launch and latency, and not what the factors stand for.
+The time of products in a step is that of the device's curves times `matmul`; of fused attention, both passes, times
+`attention`; of collectives across nodes, times `network`. So the ratio of measured time to the curves', by time, is the
+number itself. It is joined with what was believed by their certainties: the spread of the ratios among sizes, and the
+prior's. Small products and messages, and short sequences, are shown and not fitted to: their time is launch and
+latency, and not what the factors stand for.
 """
 
 from __future__ import annotations
@@ -15,25 +16,28 @@ from typing import TypeVar
 
 from suanli.catalog.curves import DeviceCurves, find_curves
 from suanli.errors import Fault, InputError, SuanliError
-from suanli.formulas import collectives, counting
+from suanli.formulas import collectives, counting, operators
 from suanli.nouns.calibrated import CalibratedKernels, KernelClass, NumberFit
 from suanli.nouns.curves import Fabric
 from suanli.nouns.hardware import Device
 from suanli.nouns.profile import Profile, StackProfile, spreads
-from suanli.nouns.trace_times import MeasuredCollective, MeasuredKernels, MeasuredProduct
+from suanli.nouns.trace_times import MeasuredAttention, MeasuredCollective, MeasuredKernels, MeasuredProduct
 from suanli.units import MEBI
 
 FEWEST = 3
-LARGE, LARGE_BYTES = 1024, MEBI  # sizes from which the curves are judged
+LARGE, LARGE_BYTES = 1024, MEBI  # sides, positions, bytes: sizes from which the curves are judged
 NOISE = 0.04  # of the logarithm of a kernel's time, at least
-OTHER_DEVICE = "products and collectives of other devices"
+OTHER_DEVICE = "kernels of other devices"
 NO_CURVE = "kernels that the device has no curve for"
 ALONE = "collectives whose time by the curves is not known: no adapters, or no such group"
 _LARGE = f"sides ≥ {LARGE:,}"
 _INSIDE = "in a node"
 _SMALL = f"a side < {LARGE:,}"
 
-Measured = TypeVar("Measured", MeasuredProduct, MeasuredCollective)
+_LONG, _SHORT = f"≥ {LARGE:,} positions", f"< {LARGE:,} positions"
+_PLANNED = ("bf16", "fp16")  # dtypes of attention in a predicted step
+
+Measured = TypeVar("Measured", MeasuredProduct, MeasuredAttention, MeasuredCollective)
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ class _Row:
 def calibrate_kernels(
     measured: MeasuredKernels, device: Device, fabric: Fabric | None, stack: StackProfile, name: str = ""
 ) -> CalibratedKernels:
-    """The stack with `matmul` and `network` moved to kernels of `device`. Without `fabric` collectives are left out.
+    """The stack with `matmul`, `attention` and `network` moved to kernels of `device`; none to fewer than three sizes.
+    Without `fabric` collectives are left out.
 
     Raises InputError where fewer than three sizes of products can be set beside the curves of the dtype most used.
     """
@@ -62,18 +67,20 @@ def calibrate_kernels(
     products = list(_beside(measured.products, device, left, lambda each: _product(each, curves, device)))
     calls = [] if fabric is None else list(
         _beside(measured.collectives, device, left, lambda each: _collective(each, curves, fabric)))  # fmt: skip
+    attentions = list(_beside(measured.attentions, device, left, lambda each: _attention(each, curves, device)))
     dtype = _most_used(products)
     told = [row for row in products if row.fits and row.what == f"product {dtype}"]
     _check(told, products, device)
     prior = stack.at(f"{device.short_id} {dtype}")
-    rows = {"matmul": told, "network": [row for row in calls if row.fits]}
+    rows = {"matmul": told, "attention": [row for row in attentions if row.fits],
+            "network": [row for row in calls if row.fits]}  # fmt: skip
     numbers = _numbers(prior, {name: each for name, each in rows.items() if len(each) >= FEWEST or name == "matmul"})
     moved = {each.name: each.after for each in numbers if each.told}
     profile = replace(
         stack, name=name or f"{stack.shipped}-own", base=stack.shipped, labels={}, numbers=replace(prior, **moved),
         devices=(f"{device.short_id} {dtype}",), untold=tuple(each.name for each in numbers if not each.told),
     )  # fmt: skip
-    classes = _classes([*products, *calls], {id(row) for name in moved for row in rows[name]})
+    classes = _classes([*products, *attentions, *calls], {id(row) for name in moved for row in rows[name]})
     return CalibratedKernels(
         name=profile.name, base=stack.name, device=f"{device.short_id} {dtype}", numbers=numbers, classes=classes,
         left_out={why: count for why, count in left.items() if count}, half_width=stack.half_width,
@@ -103,6 +110,33 @@ def _product(each: MeasuredProduct, curves: DeviceCurves, device: Device) -> _Ro
         done=float(counting.linear_flops(each.m, each.k, each.n)) * each.runs,
         peak_flop_per_s=device.peak_flop_per_s(each.dtype) if each.dtype in device.peaks_flop_per_s else None,
     )  # fmt: skip
+
+
+def _attention(each: MeasuredAttention, curves: DeviceCurves, device: Device) -> _Row | str:
+    shape = (each.batch, each.heads, each.kv_heads, each.queries, each.keys, each.qk_dim, each.v_dim, each.causal)
+    try:
+        once = float(curves.attention_s(*shape, each.backward, each.dtype))
+    except SuanliError:
+        return NO_CURVE
+    if not once > 0 or (each.causal and each.queries > each.keys):
+        return NO_CURVE
+    large = min(each.queries, each.keys) >= LARGE
+    return _Row(
+        what=f"attention {each.dtype}{' backward' if each.backward else ''}", size=_LONG if large else _SHORT,
+        fits="attention" if large and each.dtype in _PLANNED else "", runs=each.runs,
+        seconds=each.seconds * each.runs, curve_s=once * each.runs, done=_attention_flops(each) * each.runs,
+        peak_flop_per_s=device.peak_flop_per_s(each.dtype) if each.dtype in device.peaks_flop_per_s else None,
+    )  # fmt: skip
+
+
+def _attention_flops(each: MeasuredAttention) -> float:
+    """Executed: a backward pass computes the scores again."""
+    sizes = (each.queries, each.keys)
+    pairs = each.batch * (counting.last_aligned_pairs if each.causal else counting.full_pairs)(*sizes)
+    if not each.backward:
+        return float(counting.attention_flops(pairs, each.heads, each.qk_dim, each.v_dim))
+    again = operators.attention_scores_flops(pairs, each.heads, each.qk_dim)
+    return float(operators.attention_backward_flops(pairs, each.heads, each.qk_dim, each.v_dim) + again)
 
 
 def _collective(each: MeasuredCollective, curves: DeviceCurves, fabric: Fabric) -> _Row | str:
@@ -189,14 +223,17 @@ def _classes(rows: Sequence[_Row], fitted: set[int]) -> tuple[KernelClass, ...]:
             ratio=ratio, spread=spread, rate=rate, peak_fraction=None if peak is None else rate / peak,
             fitted=any(id(row) in fitted for row in held),
         ))  # fmt: skip
-    return tuple(sorted(found, key=lambda each: (not each.what.startswith("product"), -each.seconds)))
+    order = ("product", "attention")
+    return tuple(sorted(found, key=lambda each: ([not each.what.startswith(kind) for kind in order], -each.seconds)))
 
 
 def _warnings(classes: Sequence[KernelClass], fabric: Fabric | None) -> Iterable[str]:
-    fast = [each for each in classes if each.what.startswith("product") and each.ratio < 0.8 and each.fitted]
+    multiplied = [each for each in classes if each.what.startswith(("product", "attention"))]
+    fast = [each for each in multiplied if each.ratio < 0.8 and each.fitted]
     for each in fast:
+        name = f"{each.what}s" if each.what.startswith("product") else f"kernels of {each.what}"
         yield (
-            f"{each.what}s are {1 - each.ratio:.0%} faster than any that were benchmarked: are the device and dtype as "
+            f"{name} are {1 - each.ratio:.0%} faster than any that were benchmarked: are the device and dtype as "
             "written?"
         )
     if any(each.size.endswith(_INSIDE) for each in classes):

@@ -10,15 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from suanli.errors import FaultList, InputError, nearest_names, shown
-from suanli.nouns.trace_times import MeasuredCollective, MeasuredKernels, MeasuredProduct
+from suanli.nouns.trace_times import MeasuredAttention, MeasuredCollective, MeasuredKernels, MeasuredProduct
 from suanli.readers import files
 from suanli.units import MILLI
 
 COLUMNS = (
     "table", "gpu", "engine", "engine_version", "gemm_dtype", "m", "n", "k", "op_name", "nccl_dtype", "num_gpus",
-    "message_size", "milliseconds", "runs",
+    "message_size", "milliseconds", "runs", "attn_dtype", "kv_cache_dtype", "batch_size", "isl", "keys", "num_heads",
+    "num_key_value_heads", "head_dim", "value_dim", "causal", "direction",
 )  # fmt: skip
-NEEDED = tuple(name for name in COLUMNS if name not in ("engine", "engine_version", "nccl_dtype"))
+OF_ATTENTION = COLUMNS[COLUMNS.index("runs") + 1 :]  # a table without attention may lack them
+NEEDED = tuple(name for name in COLUMNS if name not in ("engine", "engine_version", "nccl_dtype", *OF_ATTENTION))
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "tf32": "tf32"}
 KINDS = {"all_reduce": "all_reduce", "all_gather": "all_gather", "reduce_scatter": "reduce_scatter",
          "alltoall": "all_to_all"}  # fmt: skip
@@ -33,7 +35,7 @@ def is_kernels_text(text: str) -> bool:
 
 
 def read_kernel_rows(path: Path) -> tuple[MeasuredKernels, str]:
-    """Products and collectives of a CSV, and the SHA-256 of its text. Raises UnreadableFileError, or one InputError."""
+    """The kernels of a CSV, and the SHA-256 of its text. Raises UnreadableFileError, or one InputError."""
     text = files.read_table_text(path)
     return kernel_rows(text, path.name), hashlib.sha256(text.encode()).hexdigest()
 
@@ -49,7 +51,7 @@ def kernel_rows(text: str, where: str) -> MeasuredKernels:
                        nearest=nearest_names(name, header), hint=HINT)  # fmt: skip
     faults.raise_if_any()
     reader.fieldnames = header
-    products, collectives, count = [], [], 0
+    products, attentions, collectives, count = [], [], [], 0
     for line, row in enumerate(reader, start=2):
         cells = _Cells(row, f"{where}, line {line}", faults)
         kind = cells.text("table")
@@ -57,15 +59,19 @@ def kernel_rows(text: str, where: str) -> MeasuredKernels:
             products.append(_product(cells))
         elif kind == "nccl":
             collectives.append(_collective(cells))
+        elif kind == "attention":
+            attentions.append(_attention(cells))
         else:
-            cells.fault("table", "gemm for a product, nccl for a collective")
+            cells.fault("table", "gemm for a product, nccl for a collective, attention")
         count += 1
         if count > MOST_ROWS or len(faults.faults) >= MOST_FAULTS:
             break
     if not count:
         faults.add(code="no_rows", message="the table has no rows", where=where)
     faults.raise_if_any()
-    return MeasuredKernels(products=tuple(products), collectives=tuple(collectives), left_out={})
+    return MeasuredKernels(
+        products=tuple(products), attentions=tuple(attentions), collectives=tuple(collectives), left_out={}
+    )
 
 
 class _Cells:
@@ -119,6 +125,20 @@ def _product(cells: _Cells) -> MeasuredProduct:
     m, n, k = (cells.whole(name) for name in "mnk")
     return MeasuredProduct(gpu=_gpu(cells), dtype=DTYPES.get(dtype, dtype), m=m, n=n, k=k, seconds=cells.seconds(),
                            runs=cells.whole("runs"))  # fmt: skip
+
+
+def _attention(cells: _Cells) -> MeasuredAttention:
+    dtype = cells.word("attn_dtype", "a dtype, like bfloat16")
+    names = ("batch_size", "isl", "keys", "num_heads", "num_key_value_heads", "head_dim", "value_dim")
+    batch, queries, keys, heads, kv_heads, qk_dim, v_dim = (cells.whole(name) for name in names)
+    for name, words in (("causal", ("0", "1")), ("direction", ("forward", "backward"))):
+        if cells.text(name) not in words:
+            cells.fault(name, " or ".join(words))
+    return MeasuredAttention(
+        gpu=_gpu(cells), dtype=DTYPES.get(dtype, dtype), batch=batch, heads=heads, kv_heads=kv_heads, queries=queries,
+        keys=keys, qk_dim=qk_dim, v_dim=v_dim, causal=cells.text("causal") == "1",
+        backward=cells.text("direction") == "backward", seconds=cells.seconds(), runs=cells.whole("runs"),
+    )  # fmt: skip
 
 
 def _collective(cells: _Cells) -> MeasuredCollective:

@@ -133,7 +133,11 @@ def _kernels(result: Result, found: CalibratedKernels) -> Document:
 def _class(row: KernelClass) -> tuple[str, ...]:
     rate = NOT_GIVEN
     if row.rate is not None:
-        rate = format_flop_per_s(row.rate) if row.what.startswith("product") else f"{format_bytes_per_s(row.rate)} bus"
+        rate = (
+            format_flop_per_s(row.rate)
+            if row.what.startswith(("product", "attention"))
+            else f"{format_bytes_per_s(row.rate)} bus"
+        )
     part = NOT_GIVEN if row.peak_fraction is None else format_percent(row.peak_fraction, 1)
     return (
         row.what, row.size, exact(row.rows), exact(row.runs), format_seconds(row.seconds), format_seconds(row.curve_s),

@@ -14,29 +14,37 @@ from suanli.units import MILLI
 
 COLUMNS = (
     "table", "gpu", "engine", "engine_version", "gemm_dtype", "m", "n", "k", "op_name", "nccl_dtype", "num_gpus",
-    "message_size", "milliseconds", "runs",
+    "message_size", "milliseconds", "runs", "attn_dtype", "kv_cache_dtype", "batch_size", "isl", "keys", "num_heads",
+    "num_key_value_heads", "head_dim", "value_dim", "causal", "direction",
 )  # fmt: skip
 # The names that measured tables have for what the catalogue calls bf16 …; others stay.
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "tf32"}
 _OPS = {"all_to_all": "alltoall"}
+_NO_ATTENTION = ("",) * 11
 ENGINE = "trace"
 BYTES = "int8"  # sizes are in bytes, so that an element is one
 
 
 def kernels_csv(measured: MeasuredKernels) -> str:
-    """A row a product (table gemm) or collective (table nccl); cells of the other table stay empty."""
+    """A row a product (table gemm), collective (nccl) or attention; cells of the other tables stay empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in measured.products:
         dtype = _DTYPES.get(row.dtype, row.dtype)
-        sizes = (row.m, row.n, row.k)
-        product = ("gemm", _gpu(row.gpu), ENGINE, "", dtype, *sizes)
-        writer.writerow((*product, "", "", "", "", repr(row.seconds / MILLI), row.runs))
+        product = ("gemm", _gpu(row.gpu), ENGINE, "", dtype, row.m, row.n, row.k)
+        writer.writerow((*product, *[""] * 4, repr(row.seconds / MILLI), row.runs, *_NO_ATTENTION))
     for call in measured.collectives:
         head = ("nccl", _gpu(call.gpu), ENGINE, "", "", "", "", "")
         kind = _OPS.get(call.kind, call.kind)
-        writer.writerow((*head, kind, BYTES, call.ranks, call.bytes, repr(call.seconds / MILLI), call.runs))
+        told = (kind, BYTES, call.ranks, call.bytes, repr(call.seconds / MILLI), call.runs)
+        writer.writerow((*head, *told, *_NO_ATTENTION))
+    for each in measured.attentions:
+        head = ("attention", _gpu(each.gpu), ENGINE, "", "", "", "", "")
+        dtype, direction = _DTYPES.get(each.dtype, each.dtype), "backward" if each.backward else "forward"
+        sizes = (each.batch, each.queries, each.keys, each.heads, each.kv_heads, each.qk_dim, each.v_dim)
+        shape = (dtype, dtype, *sizes, int(each.causal), direction)
+        writer.writerow((*head, "", "", "", "", repr(each.seconds / MILLI), each.runs, *shape))
     return out.getvalue()
 
 

@@ -168,6 +168,34 @@ def test_a_broken_event_costs_itself_alone(tmp_path: Path) -> None:
     assert fault.message.startswith("1 pieces of broken JSON (")
 
 
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [
+        ("", []),
+        (" \n\0", []),
+        ('{"traceEvents": []}', [
+            ("more-documents", 1, "19 bytes stand behind the first document of the file: only it was read"),
+        ]),
+        ("ü", [("more-documents", 1, "2 bytes stand behind the first document of the file: only it was read")]),
+    ],
+)  # fmt: skip
+def test_documents_behind_the_first_are_said(tmp_path: Path, behind: str, said: list[Any]) -> None:
+    path = tmp_path / "a.trace.json"
+    path.write_text(json.dumps({"displayTimeUnit": "ns", "traceEvents": EVENTS}) + behind, encoding="utf-8")
+    trace = read_jax_json(path)
+    assert len(trace.work) == 3
+    assert [(fault.code, fault.count, fault.message) for fault in trace.faults] == said
+
+
+def test_what_is_broken_outside_the_events_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace.json"
+    path.write_text(json.dumps({"traceEvents": EVENTS, "x": 1}).replace('"x": 1', '"x": N/A'), encoding="utf-8")
+    trace = read_jax_json(path)
+    assert len(trace.work) == 3
+    said = [(fault.code, fault.count, fault.message) for fault in trace.faults]
+    assert said == [("broken-json", 0, "what stands outside the events is no JSON")]
+
+
 def test_a_mark_of_utf_8_is_no_matter(tmp_path: Path) -> None:
     path = tmp_path / "a.trace.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"traceEvents": EVENTS}).encode())

@@ -56,6 +56,66 @@ def test_no_events(text: bytes) -> None:
         list(event_texts(iter([text])))
 
 
+REAL = '"traceEvents": [{"ph": "X", "name": "real"}]'
+INNER = '"traceEvents": [{"ph": "X", "name": "inner"}]'
+
+
+@pytest.mark.parametrize("size", [1, 9, 10_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{{{REAL}}}",
+        f'{{"a": {{{INNER}}}, {REAL}}}',
+        f'\ufeff{{"a": [1, {{"b": {{{INNER}, "c": "}}]\\\\\\"" }}}}], {REAL}}}',
+        f'{{"a": "{{[", "b": {{{INNER}}}, {REAL}}}',
+        f'{{"traceEvents": [], {REAL}}}',
+        f'{{"traceEvents" : [ \n ], "a": {{{INNER}}}, "traceEvents": [], {REAL}, "traceEvents": []}}',
+        f'{{{REAL}, "a": {{{INNER}}}, {INNER}}}',
+        f'{{"a": "\\"traceEvents\\": [", {REAL}}}',
+        f'{{"a"b": {{"c": {{{REAL}}}}}}}',  # broken: what stands inside what cannot be told
+        f'{{"a": {{{REAL}}}}}',  # no other list
+    ],
+)
+def test_of_many_lists_the_one_at_the_top_counts(text: str, size: int) -> None:
+    header, *texts = event_texts(iter(blocks(text.encode(), size)))
+    assert header.decode() == text[: len(header.decode())]
+    found = json.JSONDecoder().raw_decode(b"".join(texts).decode())[0] if len(texts) == 1 else []
+    assert found == [{"ph": "X", "name": "real"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "header", "rest"),
+    [
+        ('{"traceEvents": []}', "{", "[]}"),
+        ('{"a": {"traceEvents": []}}', '{"a": {', "[]}}"),
+        ('{"traceEvents": [], "a": {"traceEvents": [1]}}', "{", '[], "a": {"traceEvents": [1]}}'),
+        ('{"traceEvents": [', "{", "["),
+        ("[", "", "["),
+        ("[ ]", "", "[ ]"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_list_without_events_is_one(text: str, header: str, rest: str, size: int) -> None:
+    assert list(event_texts(iter(blocks(text.encode(), size)))) == [header.encode(), rest.encode()]
+
+
+def test_very_many_lists_are_not_looked_at_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look reads all that stands before."""
+    seen = []
+    monkeypatch.setattr(json_stream, "_is_the_list", lambda text, match: seen.append(match) or False)
+    header, _ = event_texts(iter([b'{"a": {' + b'"traceEvents": [1], ' * 5_000]))
+    assert (len(seen), header) == (json_stream._MOST_LISTS + 1, b'{"a": {')
+
+
+@pytest.mark.parametrize("size", [7, 64, 100])
+def test_no_byte_goes_uncounted(size: int) -> None:
+    """Commas between texts are left out, and nothing else."""
+    text = FORMS["indented"].encode()
+    header, *texts = event_texts(iter(blocks(text, size)))
+    inner = [each[1:-1] for each in texts[:-1]]
+    assert len(header) + len('"traceEvents": [') + sum(map(len, inner)) + len(inner) + len(texts[-1]) - 1 == len(text)
+
+
 def test_a_header_without_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "MOST_HEADER", 100)
     seen = []

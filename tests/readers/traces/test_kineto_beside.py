@@ -121,6 +121,44 @@ def made(rows: int = 60, gap: str = ",\n  ") -> bytes:
     )
 
 
+HALF = '{{"ph": "{}", "cat": "kernel", "name": "half", "pid": 1, "tid": 7, "ts": {}, "args": {{"device": 0}}}}'
+
+
+def with_rows(place: int, *rows: str) -> bytes:
+    """The sound file with rows put in behind one of its own."""
+    texts = made().decode().split(",\n  ")
+    return ",\n  ".join([*texts[:place], *rows, *texts[place:]]).encode()
+
+
+ODD = {
+    "halves early": with_rows(3, HALF.format("B", 2000), HALF.format("E", 2004)),
+    "halves late": with_rows(-3, HALF.format("B", 2000), HALF.format("E", 2004)),
+    "halves far apart": with_rows(3, HALF.format("B", 2000)).replace(b'{"rank": 3}', b'{"rank": 3}, "x": 1').replace(
+        b'{"ph": "X", "cat": "kernel", "name": "ncclAllReduce"',
+        HALF.format("E", 9000).encode() + b', {"ph": "X", "cat": "kernel", "name": "ncclAllReduce"',
+    ),
+    "a half of no category": with_rows(-3, '{"ph": "E", "pid": 1, "tid": 7, "ts": 5}'),
+    "another phase": with_rows(-3, HALF.format("b", 2000)),
+    "two documents": made() + made(),
+    "a second list": made()[:-1] + b', "traceEvents": [{"ph": "X"}]}',
+    "a list inside": b'{"m": {"traceEvents": []}, ' + made()[1:],
+    "an empty list before": b'{"traceEvents": [], ' + made()[1:],
+    "many bytes behind": made() + b"x" * 2_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("processes", [2, 8])
+@pytest.mark.parametrize("case", ODD)
+@pytest.mark.usefixtures("inline")
+def test_halves_lists_and_documents_are_read_as_one_process_does(tmp_path: Path, case: str, processes: int) -> None:
+    path = tmp_path / "rank0.json"
+    path.write_bytes(ODD[case])
+    alone = read(path, 1)
+    assert read(path, processes) == alone
+    known = {"halves early": 1, "halves late": 1, "halves far apart": 1}
+    assert len(alone["work.start_ns"]) == 61 + known.get(case, 0)
+
+
 @pytest.mark.parametrize("processes", [2, 3, 8])
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_a_sound_file(tmp_path: Path, inline: list[Inline], processes: int, packed: bool) -> None:

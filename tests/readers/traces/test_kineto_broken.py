@@ -58,6 +58,7 @@ def codes(trace: Trace) -> dict[str, int]:
         (ROW.replace('"pid": 0', '"pid": 1.5') % ("k", 35, ""), "k"),
         (ROW.replace('"tid": 7', '"tid": null') % ("k", 35, ""), "k"),
         (ROW.replace('"dur": 5', '"dur": "5"') % ("k", '"35"', ""), "k"),
+        (ROW.replace('"pid": 0', '"cat": "kernel"') % ("k", "35", ', "x": N/A'), "k"),
     ],
 )
 def test_one_odd_event_among_good_ones(tmp_path: Path, row: str, name: str) -> None:
@@ -77,6 +78,10 @@ def test_one_odd_event_among_good_ones(tmp_path: Path, row: str, name: str) -> N
         '{"ph": "X", "cat": "kernel", "name" "k", "ts": 35, "dur": 5}',
         '{"name": %s' % ("[" * 100_000),
         '{"ph": "X" "cat"}',
+        '{"ph": "X", "cat": "kernel", "name": "k", "ts": 35, "ph": "X", "cat": "cpu_op", "dur": 5, "args": {}}',
+        '{"ph": "X", "cat": "ac2g", "name": "k", "ts": 35, "ph": "X", "cat": "kernel", "dur": 5, "args": {}}',
+        '{"ph": "X", "cat": "new", "name": "k", "ts": 35, "ph": "X", "cat": "kernel", "dur": 5, "args": {}}',
+        '{"ph": "X", "cat": "kernel", "name": "k", "ts": 35, "ph": "X", "cat": "new", "dur": 5, "args": {}}',
     ],
 )
 def test_what_cannot_be_read_is_lost_and_counted(tmp_path: Path, row: str) -> None:
@@ -142,6 +147,19 @@ def test_records_that_say_more_come_late(tmp_path: Path, monkeypatch: pytest.Mon
     assert [call.group_size for call in trace.collectives] == [8]
     assert trace.work.collective.tolist() == [-1] * 5 + [0]
     assert (trace.events, codes(trace)) == (6, {"broken-json": 1})
+
+
+def test_events_of_other_phases_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Async ones, say, or a phase that is no text; once each, also where a text is read again with larger records."""
+    rows = [GOOD[0], *(ROW.replace('"X"', phase) % ("k", 35, "") for phase in ('"b"', '"e"', '"b"', "3", '""'))]
+    call = ROW % ("nccl", 99, ', "Collective name": "allreduce", "Group size": 8')
+    for block in (10**6, 200):
+        monkeypatch.setattr(source, "BLOCK_BYTES", block)
+        trace = read(tmp_path, [*rows, call])
+        assert names(trace) == ["k1", "nccl"]
+        said = [(fault.code, fault.count, fault.message) for fault in trace.faults if fault.code != "base-time"]
+        message = "5 events that are neither whole nor halves of one are left out: ph '', 'b', 'e'"
+        assert said == [("other-phase", 5, message)]
 
 
 def test_very_many_categories(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def test_a_category_is_learned_once_and_up_to_a_bound() -> None:
     assert decoder.learn("new")
     assert [record.ph for record in decoder.many(text)] == ["X"]
     assert not decoder.learn("new")
+    assert not any(decoder.learn(cat) for cat in ("kernel", "cpu_op", "cuda_runtime", "ac2g"))
     decoder.MOST_CATS = 1
     assert not decoder.learn("newer")
 

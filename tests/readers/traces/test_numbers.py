@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suanli.readers.traces.numbers import LARGEST_NS, MISSING, NO_TIME, nanoseconds, whole_nanoseconds, whole_numbers
+from suanli.readers.traces.numbers import (
+    LARGEST_NS,
+    MISSING,
+    NO_TIME,
+    decimal_of,
+    nanoseconds,
+    whole_nanoseconds,
+    whole_numbers,
+)
 
 CASES = (
     (b"1", 1_000),
@@ -35,6 +43,14 @@ CASES = (
     (b"4000000000000000.001", MISSING),
     (b"9223372036854775807.123", MISSING),
 )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(b"12.345", Decimal("12.345")), (b' "12" ', Decimal(12)), (b"1e3", Decimal(1000)), (b"null", None), (b"", None)],
+)
+def test_a_number_is_a_decimal(text: bytes, expected: Decimal | None) -> None:
+    assert decimal_of(text) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES)

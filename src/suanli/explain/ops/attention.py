@@ -99,6 +99,23 @@ def fused(call: Call) -> Cost:
     return kernel_cost(*_sizes(query, key, value, places.time_first), kind, places.backward, operands)
 
 
+def fused_sizes(call: Call) -> tuple[int, int, int, int, int, int, int, bool, bool] | None:
+    """Batch, heads of queries and of keys, T, S, width of a query and of a value, causal, backward, of a fused kernel.
+
+    None where its FLOPs are not known or none, and where under a causal mask the last query does not see every key.
+    """
+    if call.name not in FUSED or not fused(call).flops:
+        return None
+    places = FUSED[call.name]
+    query, key, value = (call.shape(places.query + i) or () for i in range(3))
+    batch, heads, queries, keys, qk_dim, v_dim = _sizes(query, key, value, places.time_first)
+    kind = _mask(call, places)
+    if kind and (queries > keys or (kind == 1 and queries < keys)):
+        return None
+    kv_heads = key[-2 if places.time_first else -3]
+    return batch, heads, kv_heads, queries, keys, qk_dim, v_dim, bool(kind), places.backward
+
+
 def packed(_: Call) -> Cost:
     """A kernel over sequences of unknown lengths."""
     return unknown(LENGTHS)

@@ -82,6 +82,10 @@ def _salvaged(path: str | os.PathLike[str], content: bytes, problem: Exception, 
     faults.add("broken-json", found.lost_pieces, lost)
     faults.add("bad-event", odd, "{count} events that are not as JAX writes them are left out")
     faults.add("truncated", int(found.cut), "the file ends within its list of events: it was cut, or never finished")
+    behind = f"{found.bytes_behind:,} bytes stand behind the first document of the file: only it was read"
+    faults.add("more-documents", int(found.bytes_behind > 0), behind)
+    if found.broken_around:
+        faults.note("broken-json", "what stands outside the events is no JSON")
     return events
 
 

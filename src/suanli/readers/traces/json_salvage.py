@@ -22,6 +22,8 @@ class Salvaged:
     lost_pieces: int
     lost_bytes: int
     cut: bool  # the list has no end
+    bytes_behind: int = 0  # behind the document
+    broken_around: bool = False  # what stands outside the list is no JSON
 
 
 def salvage_events(content: bytes) -> Salvaged | None:
@@ -35,7 +37,9 @@ def salvage_events(content: bytes) -> Salvaged | None:
         at = _GAP.match(text, at).end()  # type: ignore[union-attr]
         following = _BORDER.search(text, at) if pieces and text[at : at + 1] == "]" else None
         if at >= len(text) or (text[at] == "]" and following is None):  # else the list of a broken event's own
-            return Salvaged(tuple(found), pieces, size, at >= len(text))
+            cut = at >= len(text)
+            behind = 0 if cut else _behind(text[: begun.end()] + text[at:])
+            return Salvaged(tuple(found), pieces, size, cut, behind or 0, behind is None)
         try:
             event, end = (None, at) if following else _JSON.raw_decode(text, at)
         except (ValueError, RecursionError):
@@ -48,3 +52,12 @@ def salvage_events(content: bytes) -> Salvaged | None:
         if end == at:  # nothing could be read: on from the next event
             end = len(text) if following is None else following.end()
         pieces, size, at = pieces + 1, size + len(text[at:end].encode()), end
+
+
+def _behind(text: str) -> int | None:
+    """Bytes behind the document that a text begins with; None where it has no end."""
+    try:
+        _, end = _JSON.raw_decode(text.lstrip("\ufeff \t\r\n"))
+    except (ValueError, RecursionError):
+        return None
+    return len(text.lstrip("\ufeff \t\r\n")[end:].strip("\0 \t\r\n").encode())

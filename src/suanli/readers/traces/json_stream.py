@@ -10,12 +10,18 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
+import msgspec
+
 from suanli.units import KIBI, MEBI
 
 _KEYS = rb"ph|name|cat|pid|tid|ts|dur|args|bp|s|id"
 BORDER = re.compile(rb"\}\s*,\s*(?=\{\s*\"(?:" + _KEYS + rb")\"\s*:)")
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
+_EMPTY = re.compile(rb"\s*\]")
+_MARK = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+_CLOSING = bytes.maketrans(b"{[", b"}]")
+_MOST_LISTS = 100  # that are looked at
 _WINDOWS = (16 * KIBI, 256 * KIBI)
 MOST_HEADER = MOST_EVENT = 64 * MEBI
 
@@ -47,23 +53,61 @@ def texts_of(blocks: Iterator[bytes], *, closed: bool = False) -> Iterator[bytes
                 yield b"[%b]" % rest
                 rest = b""
             continue
-        yield b"".join((b"[", rest, memoryview(block)[: border[0]], b"]"))  # one copy of a megabyte, not three
+        gap = block[border[0] : border[1]].replace(b",", b"")  # kept, so that no byte goes uncounted
+        yield b"".join((b"[", rest, memoryview(block)[: border[0]], gap, b"]"))  # one copy of a megabyte, not three
         rest = block[border[1] :]
     yield b"[%b]" % rest if closed else b"[" + rest
 
 
 def header_of(blocks: Iterator[bytes]) -> tuple[bytes, bytes]:
-    """What stands before the events, and what was read behind it. Raises NoEventsError as `event_texts` does."""
-    found, whole = b"", True
+    """What stands before the list, and the first text behind it: of the list at the top of the document.
+
+    A list inside something else, or an empty one, counts only where there is no other. Raises NoEventsError as
+    `event_texts` does.
+    """
+    found, at = b"", 0
+    spare: list[tuple[int, int]] = []
     while True:
-        match = _LIST.match(found) or _EVENTS.search(found)
-        if match:
+        match = _LIST.match(found) or _EVENTS.search(found, at)
+        more = not match or not found[match.end() :].strip()  # a list that goes on in the next block may be empty
+        block = next(blocks, b"") if more and len(found) <= MOST_HEADER else b""
+        if block:
+            found += block
+            continue
+        if match and (match.start() == 0 or _is_the_list(found, match)):
             return found[: match.start()], found[match.end() :]
-        block = next(blocks, b"")
-        whole = bool(block)
-        if not whole or len(found) > MOST_HEADER:
+        if match:
+            spare, at = [*spare, match.span()], match.end()
+        if spare and (match is None or len(spare) > _MOST_LISTS):
+            return found[: spare[0][0]], found[spare[0][1] :]
+        if match is None:
             raise NoEventsError
-        found += block
+
+
+def _is_the_list(text: bytes, match: re.Match[bytes]) -> bool:
+    """Whether a list is not empty, and not plainly inside something else; of broken text that is not known."""
+    if _EMPTY.match(text, match.end()):
+        return False
+    inside = _open_before(text[: match.start()])
+    if len(inside) < 2:
+        return True
+    closed = text[: match.start()].removeprefix(b"\xef\xbb\xbf") + b'"": 0' + inside[::-1].translate(_CLOSING)
+    try:
+        msgspec.json.decode(closed)
+    except (msgspec.DecodeError, RecursionError):
+        return True
+    return False
+
+
+def _open_before(text: bytes) -> bytes:
+    """The brackets that are open at the end of a text, the outermost first."""
+    inside = bytearray()
+    for mark in _MARK.finditer(text):
+        if mark[0] in b"{[":
+            inside += mark[0]
+        elif mark[0] in b"}]":
+            del inside[-1:]
+    return bytes(inside)
 
 
 def last_border(text: bytes) -> tuple[int, int] | None:

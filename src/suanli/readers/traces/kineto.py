@@ -18,7 +18,8 @@ from suanli.readers.traces.kineto_beside import read_beside
 from suanli.readers.traces.kineto_columns import KinetoColumns
 from suanli.readers.traces.kineto_links import linked
 from suanli.readers.traces.kineto_meta import KinetoMeta
-from suanli.readers.traces.kineto_part import no_gc, read_texts
+from suanli.readers.traces.kineto_pairs import PairedReader, by_begin
+from suanli.readers.traces.kineto_part import has_halves, no_gc, read_texts
 from suanli.readers.traces.kineto_salvage import EventReader, lost_names
 from suanli.readers.traces.source import Progress, Source, refuse
 from suanli.units import GIGA, HOUR
@@ -35,22 +36,29 @@ def read_kineto(path: str | os.PathLike[str], progress: Progress | None = None, 
     source = Source(path, progress)
     with no_gc():
         header, reader, columns = read_beside(source, processes) or _read(source)
-        return _trace(source, KinetoMeta(header, reader.state.tail), reader, columns)
+        return _trace(source, KinetoMeta(header, reader.state.tail, reader.state.tail_bytes), reader, columns)
 
 
 def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
     """Everything of the file: the text before its events, and the events as columns."""
+    found = _read_by(source, EventReader())
+    return _read_by(source, PairedReader()) if has_halves(*found[1:]) else found
+
+
+def _read_by(source: Source, reader: EventReader) -> tuple[bytes, EventReader, KinetoColumns]:
     texts = event_texts(source.blocks())
     try:
         header = next(texts)
     except NoEventsError:
         hint = "Is it a trace of torch.profiler?"
         refuse(source.path, "no_trace", "the file holds no list of traceEvents", hint=hint)
-    return header, *read_texts(texts, to_the_end=True)
+    return header, *read_texts(texts, reader, to_the_end=True)
 
 
 def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: KinetoColumns) -> Trace:
     work, host = _timed(columns.work(), columns), _timed(columns.host(), columns)
+    if isinstance(reader, PairedReader):
+        host = by_begin(host)
     _check_any(source, reader, columns, len(work["start_ns"]) + len(host["start_ns"]))
     base = meta.base_ns or 0
     for table in (work, host):
@@ -138,6 +146,15 @@ class _Faults:
         columns, found = self.columns, []
         if columns.no_time:
             found.append(("no-time", columns.no_time, f"{columns.no_time:,} events without a time are left out"))
+        begins, ends = self.reader.state.begins, self.reader.state.ends
+        if begins or ends:
+            what = f"halves of events are left out: {begins:,} B without an E, {ends:,} E without a B"
+            found.append(("half-event", begins + ends, what))
+        others = +columns.phases
+        if others:
+            count, names = sum(others.values()), lost_names(repr(phase[:9]) for phase in others)
+            what = f"{count:,} events that are neither whole nor halves of one are left out: ph {names}"
+            found.append(("other-phase", count, what))
         if columns.negative:
             mine = f"{columns.negative_work:,} of a device"
             what = f"{columns.negative:,} events of negative duration are left out, {mine}"

@@ -57,7 +57,7 @@ def read_beside(source: Source, processes: int) -> Read | None:
     try:
         with _started(source.path, borders) as others:
             header, reader, columns = _first(source, borders[0], count)
-            parts = [] if not whole(reader, last=False) else list(map(_received, others))
+            parts = [] if not whole(reader, columns, last=False) else list(map(_received, others))
         if len(parts) < len(others):
             return None
         for part in parts:
@@ -96,7 +96,7 @@ def _first(source: Source, high: int, count: int) -> Read:
         blocks = source.blocks()
         header, rest = header_of(blocks)
         mine = stretch(chain((rest,), blocks), source.unpacked_bytes - len(rest), None, high)
-        return header, *read_texts(texts_of(mine, closed=True), to_the_end=False)
+        return header, *read_texts(texts_of(mine, closed=True), EventReader(), to_the_end=False)
     finally:
         source.progress = told
 
@@ -120,6 +120,6 @@ def _take_over(source: Source, reader: EventReader, columns: KinetoColumns, part
     state = reader.state
     state.events += part.events
     state.uncategorised += part.uncategorised
-    state.ended, state.tail = part.ended, part.tail
+    state.ended, state.tail, state.tail_bytes = part.ended, part.tail, part.tail_bytes
     source.unpacked_bytes = part.content_bytes
     source.faults = [TraceFault(code=code, count=count, message=message) for code, count, message in part.faults]

@@ -17,7 +17,7 @@ from suanli.readers.traces.columns import HOST_COLUMNS, WORK_COLUMNS
 from suanli.readers.traces.growing import GrowingTable
 from suanli.readers.traces.interning import Places
 from suanli.readers.traces.kineto_details import Details, value_of
-from suanli.readers.traces.kineto_events import NONE, KinetoDecoder, Width, absent, says_more
+from suanli.readers.traces.kineto_events import HALVES, NONE, KinetoDecoder, Width, absent, says_more
 from suanli.readers.traces.kineto_threads import Threads
 from suanli.readers.traces.numbers import MISSING, nanoseconds, whole_nanoseconds, whole_numbers
 
@@ -36,6 +36,8 @@ class KinetoColumns:
         self._threads = Threads(self.threads)
         self.details = Details()
         self.no_time = self.negative = self.negative_work = 0
+        self.halves = 0  # events that begin or end only ("B", "E"): none of them is taken
+        self.phases: Counter[str] = Counter()  # of events that are neither whole nor halves of one
         self.unknown: dict[str, int] = {}
         self._labels: dict[tuple[bytes, bytes, str], str] = {}
         self._work, self._host = GrowingTable(_WORK), GrowingTable(_HOST)
@@ -47,6 +49,9 @@ class KinetoColumns:
         work, ops, calls = (self._rows(records, code, low, high) for low, high in self.decoder.groups)
         if not self.decoder.full and (says_more(work.args, ops=False) or says_more(ops.args, ops=True)):
             return False
+        for phase in (*work.others, *ops.others, *calls.others):
+            self.halves += phase in HALVES
+            self.phases[phase] += phase not in HALVES
         if work.rows:
             self._work.add(self._of_work(work))
         if ops.rows:
@@ -61,17 +66,21 @@ class KinetoColumns:
         """The complete events of some categories."""
         among = (code >= low) & (code < high)
         if not among.any():
-            return _Rows([], [], code[:0])
-        rows, own = list(compress(records, among.tobytes())), code[among]
+            return _Rows([], [], code[:0], [])
+        rows, own, others = list(compress(records, among.tobytes())), code[among], []
         if self.decoder.width == Width.ANY and [row.ph for row in rows].count("X") < len(rows):
             whole = [row.ph == "X" for row in rows]
+            others = [row.ph for row in rows if row.ph != "X"]
             rows, own = list(compress(rows, whole)), own[np.array(whole, dtype=bool)]
-        return _Rows(rows, [row.args for row in rows], own)
+        return _Rows(rows, [row.args for row in rows], own, others)
 
     def _count_unknown(self, records: Sequence[Any]) -> None:
         names = self.decoder.unknown
-        for cat, count in Counter(names[r.__class__] for r in records if r.__class__ in names and r.ph == "X").items():
-            self.unknown[cat] = self.unknown.get(cat, 0) + count
+        found = Counter((names[r.__class__], r.ph) for r in records if r.__class__ in names)
+        for (cat, phase), count in found.items():
+            self.halves += count * (phase in HALVES)
+            if phase == "X":
+                self.unknown[cat] = self.unknown.get(cat, 0) + count
 
     def take_over(self, lists: Mapping[str, Sequence[Any]], work: dict[str, Array], host: dict[str, Array]) -> None:
         """Rows that were read beside these, to stand behind them. `lists` has what their places are places in."""
@@ -168,11 +177,12 @@ class KinetoColumns:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Complete events, their arguments, and the code of each one's category."""
+    """Complete events, their arguments, the code of each one's category; and the phases of those that are none."""
 
     rows: list[Any]
     args: list[Any]
     code: Array
+    others: list[str]
 
 
 def _first_said(values: Sequence[int], other: Callable[[], Sequence[int]]) -> Sequence[int]:

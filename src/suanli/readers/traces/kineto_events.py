@@ -22,6 +22,7 @@ from suanli.nouns.trace import HostKind, WorkKind
 from suanli.readers.traces.numbers import NO_TIME
 
 NONE = Raw(b"")  # an argument that is not there; compared by identity
+HALVES = ("B", "E")  # phases of events that begin, or end, only
 NOT_KEPT = 255  # the code of every category that is not kept
 
 WORK_CATS = {
@@ -43,6 +44,8 @@ OTHER_CATS = (
     "cuda_profiler_range", "xpu_sync", "privateuse1_sync", "collective_comm", "external_correlation", "memory",
     NO_CAT,
 )  # fmt: skip
+
+_KNOWN_CATS = {*WORK_CATS, *OP_CATS, *RUNTIME_CATS, *OTHER_CATS}
 
 # Fields stand in the order in which Kineto writes them: a key is sought from behind the one before it.
 COLLECTIVE_SAYS = (
@@ -149,8 +152,11 @@ class KinetoDecoder:
         self._one = msgspec.json.Decoder(every, strict=strict)
 
     def learn(self, cat: str) -> bool:
-        """Whether events of a category not known so far can be read from now on."""
-        if len(self.unknown) >= self.MOST_CATS or cat in self.unknown.values():
+        """Whether events of a category not known so far can be read from now on.
+
+        One that is known is no news: an event has it beside another, as halves of two events that ran together.
+        """
+        if len(self.unknown) >= self.MOST_CATS or cat in _KNOWN_CATS or cat in self.unknown.values():
             return False
         self.unknown[_record(cat)] = cat
         self._build()

@@ -29,26 +29,43 @@ _RANK = re.compile(r"(?:^|[^a-z])(?:rank|worker)[-_ .=]?(\d{1,7})(?!\d)", re.IGN
 _DROPPED = re.compile(r"Out-of-range = (\d{1,18})")
 _STOPPED = re.compile(r"CUPTI stopped early\? = [1-9]")
 _LARGEST_BASE = 25 * 10**17  # nanoseconds: the year 2049; with it times fit int64
+_BLANK = "\ufeff \t\r\n"
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
 class KinetoMeta:
-    """What the texts before and after the events say. `broken` where they are no JSON and were read key by key."""
+    """What the texts before and after the events say. `broken` where they are no JSON and were read key by key.
 
-    def __init__(self, header: bytes, tail: bytes) -> None:
+    `tail_bytes` are those behind the list of events, where `tail` is only the first of them.
+    """
+
+    def __init__(self, header: bytes, tail: bytes, tail_bytes: int = 0) -> None:
         before, after = header.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
         self.broken = False
-        self.said = self._object(before.lstrip("\ufeff \t\r\n").rstrip(" ,\t\r\n") + "}") if before.strip() else {}
-        if after.strip(" ,}\t\r\n"):
-            self.said |= self._object("{" + after.lstrip(" ,\t\r\n"))
+        self.bytes_behind = self.events_behind = 0
+        self.said: dict[str, Any] = {}
+        if before.strip(_BLANK):
+            self.said, _ = self._object(before.strip(_BLANK).rstrip(" ,\t\r\n") + "}")
+        if not after.strip(" ,}\0\t\r\n"):
+            return
+        behind = after
+        if before.strip(_BLANK):
+            said, behind = self._object("{" + after.lstrip(" ,\t\r\n"))
+            again = said.pop("traceEvents", None)
+            self.events_behind = len(again) if isinstance(again, list) else 0
+            self.said |= said
+        behind = behind.lstrip(_BLANK)
+        if behind.strip("\0"):
+            self.bytes_behind = max(tail_bytes, len(tail)) - len(after.removesuffix(behind).encode())
 
-    def _object(self, text: str) -> dict[str, Any]:
+    def _object(self, text: str) -> tuple[dict[str, Any], str]:
+        """The object that a text begins with, and what stands behind it."""
         try:
-            value, _ = _DECODER.raw_decode(text)
+            value, end = _DECODER.raw_decode(text)
         except (ValueError, RecursionError):
             self.broken = True
-            return {key: value for key in KEYS for value in _value_after(text, key)}
-        return value if isinstance(value, dict) else {}
+            return {key: value for key in KEYS for value in _value_after(text, key)}, ""
+        return value if isinstance(value, dict) else {}, text[end:]
 
     @property
     def base_ns(self) -> int | None:
@@ -122,6 +139,13 @@ class KinetoMeta:
         if self.broken:
             message = "what stands outside the events is no JSON: only keys that could be made out were read"
             found.append(TraceFault(code="broken-json", count=1, message=message))
+        if self.bytes_behind:
+            message = f"{self.bytes_behind:,} bytes stand behind the first document of the file: only it was read"
+            found.append(TraceFault(code="more-documents", count=1, message=message))
+        if self.events_behind:
+            count = self.events_behind
+            message = f"a second list of traceEvents stands behind the first: its {count:,} events are left out"
+            found.append(TraceFault(code="more-documents", count=count, message=message))
         if dropped:
             message = f"the profiler dropped {dropped:,} events as out of its window (Out-of-range in its log)"
             found.append(TraceFault(code="dropped-events", count=dropped, message=message))

@@ -37,6 +37,7 @@ class Part(msgspec.Struct, kw_only=True):
     uncategorised: int
     ended: bool
     tail: bytes
+    tail_bytes: int
     content_bytes: int  # of the file, up to where the part ends
     faults: list[tuple[str, int, str]]  # of the packing
     counts: tuple[int, int, int]  # events without a time, of negative duration, and of these of a device
@@ -50,16 +51,25 @@ class Part(msgspec.Struct, kw_only=True):
     host: dict[str, Column]
 
 
-def read_texts(texts: Iterator[bytes], *, to_the_end: bool) -> Read:
-    """The events of some texts as columns; the last of a file runs `to_the_end` of its content."""
-    reader = EventReader()
+def read_texts(texts: Iterator[bytes], reader: EventReader, *, to_the_end: bool) -> Read:
+    """The events of some texts as columns; the last of a file runs `to_the_end` of its content.
+
+    Only up to the first half of an event, where there is one: all of the file must be read again to make it whole.
+    """
     columns = KinetoColumns(reader.decoder)
     held = next(texts)
     for text in texts:
         _take(reader, columns, held, last=False)
         held = text
+        if has_halves(reader, columns):
+            return reader, columns
     _take(reader, columns, held, last=to_the_end)
     return reader, columns
+
+
+def has_halves(reader: EventReader, columns: KinetoColumns) -> bool:
+    """Whether events begin or end only, and were not made whole."""
+    return not reader.paired and bool(columns.halves or reader.state.halves)
 
 
 def _take(reader: EventReader, columns: KinetoColumns, text: bytes, last: bool) -> None:
@@ -87,11 +97,12 @@ def no_gc() -> Iterator[None]:
             gc.enable()
 
 
-def whole(reader: EventReader, *, last: bool) -> bool:
-    """Whether a part was read as with the rest: nothing in it was broken, or ended before its end."""
+def whole(reader: EventReader, columns: KinetoColumns, *, last: bool) -> bool:
+    """Whether a part was read as with the rest: nothing in it was broken, half an event, or ended before its end."""
     state = reader.state
     ends = state.ended if last else not (state.ended or state.tail)
-    return ends and not (state.lost_pieces or state.repaired or state.carried)
+    odd = columns.phases or has_halves(reader, columns)
+    return ends and not (state.lost_pieces or state.repaired or state.carried or odd)
 
 
 def read_part(source: Source, low: int, high: int | None) -> Part | None:
@@ -101,14 +112,15 @@ def read_part(source: Source, low: int, high: int | None) -> Part | None:
     """
     blocks = stretch(source.blocks(low), low, low, high)
     with no_gc():
-        reader, columns = read_texts(texts_of(blocks, closed=high is not None), to_the_end=high is None)
-    return _part(source, reader, columns) if whole(reader, last=high is None) else None
+        reader, columns = read_texts(texts_of(blocks, closed=high is not None), EventReader(), to_the_end=high is None)
+    return _part(source, reader, columns) if whole(reader, columns, last=high is None) else None
 
 
 def _part(source: Source, reader: EventReader, columns: KinetoColumns) -> Part:
     state = reader.state
     return Part(
         events=state.events, uncategorised=state.uncategorised, ended=state.ended, tail=state.tail,
+        tail_bytes=state.tail_bytes,
         content_bytes=source.unpacked_bytes, faults=[(each.code, each.count, each.message) for each in source.faults],
         counts=(columns.no_time, columns.negative, columns.negative_work), unknown=columns.unknown,
         names=columns.names.values_made, threads=columns.threads.values_made, copies=columns.copies.values_made,

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from suanli.readers.traces.json_stream import MOST_EVENT, spans
-from suanli.readers.traces.kineto_events import NO_CAT, KinetoDecoder
+from suanli.readers.traces.kineto_events import HALVES, NO_CAT, KinetoDecoder
 from suanli.units import MEBI
 
 _UNKNOWN_CAT = re.compile(r"Invalid value '(.*)' - at `\$(?:\[\d+\])?\.cat`", re.DOTALL)
@@ -46,11 +46,22 @@ _SPACE = b", \t\r\n"
 MOST_CARRIED = MEBI
 _SPLIT = msgspec.json.Decoder(list[Raw])
 _MOST_DIGITS = 40
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. Raises ValueError for one with two categories: two events that lost what stood between them."""
+    found = dict(pairs)
+    if len(found) < len(pairs) and any(value != found["cat"] for key, value in pairs if key == "cat"):
+        raise ValueError
+    return found
+
+
 _JSON = json.JSONDecoder(
     strict=False,
     parse_float=str,
     parse_int=lambda text: int(text) if len(text) <= _MOST_DIGITS else None,
     parse_constant=lambda _: None,
+    object_pairs_hook=_object,
 )
 
 
@@ -69,11 +80,17 @@ class ReadState:
     uncategorised: int = 0
     ended: bool = False  # the list of events came to its end
     tail: bytes = b""  # what stands after it
+    tail_bytes: int = 0  # of all of it, also where the tail is too long to be kept
+    halves: int = 0  # of events, without a category
+    begins: int = 0  # halves without another (`kineto_pairs`)
+    ends: int = 0
     carried: bytes = b""  # the first half of an event whose other half stands in the next text
 
 
 class EventReader:
-    """Reads texts in the order of the file."""
+    """Reads texts in the order of the file. `paired`: it makes whole what begins and ends only."""
+
+    paired = False
 
     def __init__(self) -> None:
         self.decoder, self.state = KinetoDecoder(), ReadState()
@@ -120,19 +137,23 @@ class EventReader:
             raise WidenedError from problem
 
     def _slowly(self, text: bytes, last: bool, problem: str) -> list[Any]:
+        state = self.state
         if _LACKS_CAT in problem:
             try:
-                return self._many(_METADATA.sub(_WITH_CAT, text))
+                found = self._many(_METADATA.sub(_WITH_CAT, text))
             except _BROKEN:
                 pass
+            else:
+                state.ended = last
+                return found
         try:
             parts: list[Any] = _SPLIT.decode(text)
         except _BROKEN:
             self._text = text[1:] if last else text[1:-1]
             self._spans, self._next = spans(self._text), 0
             return self._halved(0, len(self._spans), last)
-        self.state.events += len(parts)
-        self.state.ended = last
+        state.events += len(parts)
+        state.ended = last
         return [record for part in parts for record in self._known(bytes(part))]
 
     def _known(self, part: bytes) -> list[Any]:
@@ -176,7 +197,10 @@ class EventReader:
             values, rest = self._resumed(values, rest)
         match = _ENDED.match(rest)
         if match:
-            self.state.ended, self.state.tail = True, rest[match.end() :].encode("utf-8", "replace")
+            self.state.ended = True
+            piece = self._pieces(place, max(self._next, place + 1))
+            gap = piece[len(piece.rstrip(_SPACE)) :]
+            self._more_tail(rest[match.end() :].encode("utf-8", "replace") + gap)
         self.state.events += len(values)
         return [record for value in values for record in self._mended_object(value)]
 
@@ -221,7 +245,9 @@ class EventReader:
     def _mended_object(self, record: Any) -> list[Any]:
         """The record of an object, fields of the wrong type left out."""
         if not isinstance(record, dict) or not isinstance(record.get("cat"), str):
-            self.state.uncategorised += isinstance(record, dict) and record.get("ph") == "X"
+            phase = record.get("ph") if isinstance(record, dict) else None
+            self.state.uncategorised += phase == "X"
+            self.state.halves += phase in HALVES
             return []
         for _ in range(_MOST_WRONG_FIELDS):
             try:
@@ -235,6 +261,7 @@ class EventReader:
         return []
 
     def _more_tail(self, text: bytes) -> None:
+        self.state.tail_bytes += len(text)
         if len(self.state.tail) < MOST_EVENT:
             self.state.tail += text
 

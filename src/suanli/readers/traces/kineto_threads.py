@@ -30,7 +30,7 @@ class Threads(dict[tuple[int | str, int | str], int]):
         return place
 
     def of(self, pids: Sequence[int | str], tids: Sequence[int | str], width: Width = Width.ANY) -> Array:
-        """Places of many, int32, new ones in the order they come; both are numbers or empty but where the width is ANY."""
+        """Places of many, int32, new ones in the order they come; both are numbers or empty below the width ANY."""
         numbers = _numbers(pids, tids) if width < Width.ANY else None
         if numbers is not None and (numbers[0] == numbers[0][0]).all():
             return self._of_process(int(numbers[0][0]), numbers[1])

@@ -83,11 +83,17 @@ def _one_by_one(texts: Iterable[Text]) -> Array:
     return np.array([_nanoseconds(bytes(text)) for text in texts], dtype=np.int64)
 
 
-def _nanoseconds(text: bytes) -> int:
+def decimal_of(text: bytes) -> Decimal | None:
+    """The number that a JSON text is, in quotes or not; None where it is none."""
     match = _NUMBER.fullmatch(text)
-    if match is None:
+    return None if match is None else Decimal(match[1].decode())
+
+
+def _nanoseconds(text: bytes) -> int:
+    us = decimal_of(text)
+    if us is None:
         return int(MISSING)
-    value = (Decimal(match[1].decode()) * KILO).to_integral_value(ROUND_HALF_EVEN)
+    value = (us * KILO).to_integral_value(ROUND_HALF_EVEN)
     return int(value) if abs(value) <= LARGEST_NS else int(MISSING)
 
 
