@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from pathlib import Path
 from typing import Any
 
@@ -357,6 +358,18 @@ def test_events_of_another_kind(tmp_path: Path, events: list[Any], code: str, me
     (fault,) = caught.value.faults
     assert (fault.code, fault.got) == (code, message)
     assert fault.message == "none of the 1 events has a category of torch.profiler"
+
+
+@pytest.mark.parametrize("items", [[{"a": 1}], [{"cols": []}, {"cols": [{"id": "x"}]}], [{}]])
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_list_of_other_things(tmp_path: Path, items: list[Any], bare: bool) -> None:
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps(items if bare else {"traceEvents": items}), encoding="utf-8")
+    with pytest.raises(UnreadableFileError) as caught:
+        read_kineto(path)
+    (fault,) = caught.value.faults
+    assert (fault.code, fault.got) == ("no_known_events", "items without a phase (ph)")
+    assert fault.message == f"none of the {len(items)} items of the list is an event"
 
 
 def test_an_empty_trace_is_one(tmp_path: Path) -> None:

@@ -94,6 +94,9 @@ def _timed(table: dict[str, Array], columns: KinetoColumns) -> dict[str, Array]:
 def _check_any(source: Source, reader: EventReader, columns: KinetoColumns, rows: int) -> None:
     """Refuse a file whose events are all of another kind, or all broken."""
     state = reader.state
+    if state.events and state.strangers == state.events:
+        refuse(source.path, "no_known_events", f"none of the {state.events:,} items of the list is an event",
+               got="items without a phase (ph)", hint="Is it a trace of torch.profiler?")  # fmt: skip
     if rows or not (state.uncategorised or columns.unknown or (state.lost_pieces and not state.events)):
         return
     if not state.events:

@@ -120,6 +120,7 @@ def _take_over(source: Source, reader: EventReader, columns: KinetoColumns, part
     state = reader.state
     state.events += part.events
     state.uncategorised += part.uncategorised
+    state.strangers += part.strangers
     state.ended, state.tail, state.tail_bytes = part.ended, part.tail, part.tail_bytes
     source.unpacked_bytes = part.content_bytes
     source.faults = [TraceFault(code=code, count=count, message=message) for code, count, message in part.faults]

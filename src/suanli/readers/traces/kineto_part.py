@@ -35,6 +35,7 @@ class Part(msgspec.Struct, kw_only=True):
 
     events: int
     uncategorised: int
+    strangers: int
     ended: bool
     tail: bytes
     tail_bytes: int
@@ -120,8 +121,8 @@ def _part(source: Source, reader: EventReader, columns: KinetoColumns) -> Part:
     state = reader.state
     return Part(
         events=state.events, uncategorised=state.uncategorised, ended=state.ended, tail=state.tail,
-        tail_bytes=state.tail_bytes,
-        content_bytes=source.unpacked_bytes, faults=[(each.code, each.count, each.message) for each in source.faults],
+        strangers=state.strangers, tail_bytes=state.tail_bytes, content_bytes=source.unpacked_bytes,
+        faults=[(each.code, each.count, each.message) for each in source.faults],
         counts=(columns.no_time, columns.negative, columns.negative_work), unknown=columns.unknown,
         names=columns.names.values_made, threads=columns.threads.values_made, copies=columns.copies.values_made,
         details=columns.details.ops.keys_made, calls=columns.details.calls.keys_made,

@@ -78,6 +78,7 @@ class ReadState:
     lost_bytes: int = 0
     repaired: int = 0
     uncategorised: int = 0
+    strangers: int = 0  # items of the list that are no events: they have no phase
     ended: bool = False  # the list of events came to its end
     tail: bytes = b""  # what stands after it
     tail_bytes: int = 0  # of all of it, also where the tail is too long to be kept
@@ -248,6 +249,7 @@ class EventReader:
             phase = record.get("ph") if isinstance(record, dict) else None
             self.state.uncategorised += phase == "X"
             self.state.halves += phase in HALVES
+            self.state.strangers += phase is None
             return []
         for _ in range(_MOST_WRONG_FIELDS):
             try:
