@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suanli.readers.traces.columns import sorted_tables
+from suanli.readers.traces.columns import by_begin, sorted_tables
 
 
 def test_rows_are_sorted_and_places_follow() -> None:
@@ -72,3 +72,13 @@ def test_spans_stand_by_thread_then_start_then_the_longer_first(rows: list[tuple
     host = {"start_ns": start, "end_ns": start + length, "thread": thread, "correlation": np.arange(len(rows))}
     _, spans = sorted_tables({"start_ns": [], "end_ns": []}, host)
     assert spans.correlation.tolist() == np.lexsort((-(start + length), start, thread)).tolist()
+
+
+def test_rows_by_begin() -> None:
+    """The longer first; of equal ones the one that came first."""
+    table = {"start_ns": np.array([5, 5, 2, 5]), "end_ns": np.array([6, 9, 3, 9]), "name": np.array([0, 1, 2, 3])}
+    assert {name: values.tolist() for name, values in by_begin(table).items()} == {
+        "start_ns": [2, 5, 5, 5],
+        "end_ns": [3, 9, 9, 6],
+        "name": [2, 1, 3, 0],
+    }

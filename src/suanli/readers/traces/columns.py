@@ -77,6 +77,12 @@ def _reordered(columns: Mapping[str, Array], order: Array, *, given_up: bool) ->
     return found
 
 
+def by_begin(table: dict[str, Array]) -> dict[str, Array]:
+    """The rows in the order in which they begin, the longer first: for those that came as they ended."""
+    order = np.lexsort((-table["end_ns"], table["start_ns"]))
+    return {name: values[order] for name, values in table.items()}
+
+
 def _parents_first(thread: Array, start: Array, end: Array) -> Array:
     """The order by thread, then start, then the longer first, so that a parent stands before its children.
 

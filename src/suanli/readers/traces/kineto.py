@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from suanli.nouns.trace import HostKind, Trace, TraceFault
-from suanli.readers.traces.columns import Array, sorted_tables
+from suanli.readers.traces.columns import Array, by_begin, sorted_tables
 from suanli.readers.traces.json_stream import NoEventsError, event_texts
 from suanli.readers.traces.kineto_beside import read_beside
 from suanli.readers.traces.kineto_columns import KinetoColumns
 from suanli.readers.traces.kineto_links import linked
 from suanli.readers.traces.kineto_meta import KinetoMeta
-from suanli.readers.traces.kineto_pairs import PairedReader, by_begin
 from suanli.readers.traces.kineto_part import has_halves, no_gc, read_texts
 from suanli.readers.traces.kineto_salvage import EventReader, lost_names
 from suanli.readers.traces.source import Progress, Source, refuse
@@ -42,7 +41,11 @@ def read_kineto(path: str | os.PathLike[str], progress: Progress | None = None, 
 def _read(source: Source) -> tuple[bytes, EventReader, KinetoColumns]:
     """Everything of the file: the text before its events, and the events as columns."""
     found = _read_by(source, EventReader())
-    return _read_by(source, PairedReader()) if has_halves(*found[1:]) else found
+    if not has_halves(*found[1:]):
+        return found
+    from suanli.readers.traces.kineto_pairs import PairedReader  # noqa: PLC0415  hardly any file has halves
+
+    return _read_by(source, PairedReader())
 
 
 def _read_by(source: Source, reader: EventReader) -> tuple[bytes, EventReader, KinetoColumns]:
@@ -57,7 +60,7 @@ def _read_by(source: Source, reader: EventReader) -> tuple[bytes, EventReader, K
 
 def _trace(source: Source, meta: KinetoMeta, reader: EventReader, columns: KinetoColumns) -> Trace:
     work, host = _timed(columns.work(), columns), _timed(columns.host(), columns)
-    if isinstance(reader, PairedReader):
+    if reader.paired:
         host = by_begin(host)
     _check_any(source, reader, columns, len(work["start_ns"]) + len(host["start_ns"]))
     base = meta.base_ns or 0

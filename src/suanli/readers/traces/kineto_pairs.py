@@ -16,10 +16,8 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-import numpy as np
 from msgspec import Raw
 
-from suanli.readers.traces.columns import Array
 from suanli.readers.traces.kineto_events import NONE, OTHER_CATS
 from suanli.readers.traces.kineto_salvage import EventReader, ReadState
 from suanli.readers.traces.numbers import decimal_of
@@ -177,12 +175,6 @@ class _PartReader(EventReader):
 
     def _mended_object(self, record: Any) -> list[Any]:
         return [msgspec.json.encode(record)]
-
-
-def by_begin(table: dict[str, Array]) -> dict[str, Array]:
-    """The rows in the order in which they begin, the longer first: they came in the order in which they ended."""
-    order = np.lexsort((-table["end_ns"], table["start_ns"]))
-    return {name: values[order] for name, values in table.items()}
 
 
 class PairedReader(EventReader):
