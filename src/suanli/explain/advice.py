@@ -117,10 +117,11 @@ def _sync(found: Explained, clues: Clues) -> Iterator[Advice]:
 def _waiting_calls(trace: Trace) -> list[tuple[str, int]]:
     """The three calls that wait for the device longest, with how many there are."""
     host, names = trace.host, trace.names
-    rows = host.kind == HostKind.RUNTIME
-    times = np.bincount(host.name[rows], weights=(host.end_ns - host.start_ns)[rows], minlength=len(names))
+    rows = np.flatnonzero(idle.named(trace, idle.SYNCHRONISES) & (host.kind == HostKind.RUNTIME))
+    lasted = host.end_ns[rows] - host.start_ns[rows]
+    times = np.bincount(host.name[rows], weights=lasted, minlength=len(names))
     counts = np.bincount(host.name[rows], minlength=len(names))
-    places = [k for k in np.argsort(-times, kind="stable") if counts[k] and idle.SYNCHRONISES.search(names[k])]
+    places = [k for k in np.argsort(-times, kind="stable") if counts[k]]
     return [(names[k], int(counts[k])) for k in places[:3]]
 
 

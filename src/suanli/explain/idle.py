@@ -43,8 +43,8 @@ class Waits:
 def waits(trace: Trace) -> dict[int, Waits]:
     """The waits of every host thread that has any."""
     host = trace.host
-    sync = _named(trace, SYNCHRONISES) & (host.kind == HostKind.RUNTIME)
-    data = _named(trace, DATA_WAITS) & (host.kind != HostKind.RUNTIME)
+    sync = named(trace, SYNCHRONISES) & (host.kind == HostKind.RUNTIME)
+    data = named(trace, DATA_WAITS) & (host.kind != HostKind.RUNTIME)
     found = {}
     for thread in np.unique(host.thread[sync | data]):
         own = host.thread == thread
@@ -52,7 +52,7 @@ def waits(trace: Trace) -> dict[int, Waits]:
     return found
 
 
-def _named(trace: Trace, pattern: re.Pattern[str]) -> Array:
+def named(trace: Trace, pattern: re.Pattern[str]) -> Array:
     """bool [M]: host spans whose name fits, each distinct name looked at once."""
     table = np.zeros(len(trace.names), dtype=bool)
     for place in np.flatnonzero(np.bincount(trace.host.name)):

@@ -189,6 +189,8 @@ def _first_said(values: Sequence[int], other: Callable[[], Sequence[int]]) -> Se
     """Each value, and where it is negative the other one, which is rarely asked for."""
     if min(values) >= 0:
         return values
+    if max(values) < 0:
+        return other()
     return [value if value >= 0 else instead for value, instead in zip(values, other(), strict=True)]
 
 

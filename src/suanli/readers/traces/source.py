@@ -16,7 +16,7 @@ from suanli.readers import gate
 from suanli.units import GIBI, KIBI, MEBI
 
 Progress = Callable[[int, int], None]  # bytes of the file read so far, bytes it has
-BLOCK_BYTES = MEBI // 2  # records of that much text fit the caches
+BLOCK_BYTES = MEBI  # records of that much text fit the caches
 READ_BYTES = 256 * KIBI  # of a packed file at a time: what it unpacks to is given on by blocks
 BOMB_RATIO, BOMB_BYTES = 400, GIBI  # traces pack 10 to 60 times
 _STREAM = "It is read more than once: write it to a file first."
@@ -51,7 +51,7 @@ class Source:
         self.size = status.st_size
 
     def blocks(self, begin: int = 0) -> Iterator[bytes]:
-        """The content, unpacked, in blocks of about half a megabyte, from its byte `begin` on."""
+        """The content, unpacked, in blocks of about a megabyte, from its byte `begin` on."""
         self.unpacked_bytes, self.faults = 0, []
         try:
             with Path(self.path).open("rb") as file:
