@@ -96,6 +96,7 @@ def tar(name: bytes) -> bytes:
         ("a.et", b"\x5e\x12\x10\x0a\x06schema", "no_times", "a chakra graph has operators"),
         ("a.tar.gz", tar(b"traces/rank0.json"), "archive", "a tar archive holds many files"),
         ("a.gz", gzip.compress(gzip.compress(b"{}")), "packed", "It is packed twice: unpack it once."),
+        ("a.gz", gzip.compress(b"[]")[:12], "broken_gzip", "got the gzip ends before its end: the file was cut. Copy"),
         ("a.zst", b"\x28\xb5\x2f\xfdxxx", "packed", "Unpack the zstd by hand."),
         ("a.parquet", b"PAR1xxxx", "unknown_format", "got a Parquet file"),
         ("a", b"", "unknown_format", "got an empty file"),

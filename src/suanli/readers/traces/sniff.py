@@ -51,6 +51,15 @@ def format_of(source: Source) -> str:
         return _json_format(source, text)
     if _XPLANE.match(head) or source.path.endswith(".xplane.pb"):
         return "xplane"  # a broken one is its reader's to describe
+    if not head and source.faults:
+        hint = "Copy the file again."
+        refuse(
+            source.path,
+            "broken_gzip",
+            "the gzip holds nothing that can be read",
+            got=source.faults[0].message,
+            hint=hint,
+        )
     return _not_read(source.path, head)
 
 
