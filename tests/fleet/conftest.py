@@ -27,6 +27,10 @@ def always(job, known):
         os.kill(os.getpid(), signal.SIGKILL)
     return summarise_job(job, known)
 
+def long(job, known):
+    print("begun", flush=True)
+    time.sleep(60)
+
 def meeting(job, known):
     """Goes on only while another job is under way too."""
     folder = Path(__file__).parent
