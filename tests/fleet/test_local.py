@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import signal
 import subprocess
 import sys
@@ -90,6 +91,13 @@ def test_a_mistake_of_ours_in_one_rank_loses_no_other(job: list[str], monkeypatc
     assert done.faults[0].sentence() == (
         f"the trace broke its reader: please report it in {job[0]}; got ZeroDivisionError('of ours')."
     )
+
+
+def test_a_worker_of_a_pool_reads_one_after_the_other(
+    job: list[str], alone: dict[str, Done], dying: ModuleType
+) -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(dying.nested, (jobs(job[:2]),)) == [alone[path].content for path in job[:2]]
 
 
 _SCRIPT = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,7 @@ def run_local(
     its process then too is given up and told.
     """
     count = min(workers or cores(), len(jobs))
-    if count <= 1:
+    if count <= 1 or multiprocessing.current_process().daemon:  # a worker of a Pool may start none
         yield from (work(job, known) for job in jobs)
         return
     waiting, lost = list(reversed(jobs)), list[Job]()
