@@ -139,6 +139,7 @@ def test_a_gzip_that_is_wrong_only_at_its_end_is_read_whole(
     assert b"".join(blocks) == TEXT * members
     assert len(blocks) <= len(TEXT) * members // source.BLOCK_BYTES + 2
     assert [each.code for each in file.faults] == ["broken-gzip"]
+    assert file.faults[0].message.endswith("): what stands behind the break is not read")
 
 
 def test_a_zip_with_a_wrong_check_is_read_nearly_to_its_end(tmp_path: Path) -> None:

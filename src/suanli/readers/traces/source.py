@@ -126,7 +126,7 @@ class Source:
         except EOFError:
             self._broken("truncated", "the gzip ends before its end: the file was cut")
         except _BreakError as problem:
-            self._broken("broken-gzip", f"the gzip is broken ({problem}): what stands after it is not read")
+            self._broken("broken-gzip", f"the gzip is broken ({problem}): what stands behind the break is not read")
             yield from _grouped(_before_break(file, self.unpacked_bytes))
 
     def _zip(self, file: BinaryIO) -> Iterator[bytes]:
@@ -137,7 +137,7 @@ class Source:
             rest = self._rest_of_zip(file, given)
             if not given and not rest:
                 refuse(self.path, "broken_zip", "the zip cannot be unpacked", got=str(problem), hint="Copy it again.")
-            self._broken("broken-zip", f"the zip is broken ({problem}): what stands after it is not read")
+            self._broken("broken-zip", f"the zip is broken ({problem}): what stands behind the break is not read")
             yield rest
 
     def _unzipped(self, file: BinaryIO, size: int) -> Iterator[bytes]:
