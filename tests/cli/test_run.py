@@ -177,7 +177,7 @@ def test_what_was_read_is_not_written_over(
     call = functools.partial(run, lambda: suanli.explain("made.json"), as_json=False, failed=never)
     assert exit_code(lambda: call(output=Path(name))) == 2
     assert capsys.readouterr().err == (
-        f"error: the file to write is one that was read in --output; got {str(Path(name))!r}. Name another file.\n"
+        f"error: the file to write is one that was read in --output; got {Path(name).name!r}. Name another file.\n"
     )
     assert made.read_bytes() == step
     assert exit_code(lambda: call(output=Path("other.json"))) == 0

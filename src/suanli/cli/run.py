@@ -74,7 +74,7 @@ def _check_no_input(result: Result, output: Path) -> None:
     named = [value if isinstance(value, list | tuple) else [value] for value in result.inputs.values()]
     if any(isinstance(each, str | Path) and _is_same(each, output) for values in named for each in values):
         raise InputError(Fault(code="own_input", message="the file to write is one that was read", where="--output",
-                               got=shown(str(output)), hint="Name another file."))  # fmt: skip
+                               got=shown(output.name), hint="Name another file."))  # fmt: skip
 
 
 def _is_same(read: str | Path, written: Path) -> bool:
