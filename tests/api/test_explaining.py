@@ -125,6 +125,7 @@ NO_MODEL = "the option is about a model in --{}; got {}. Add --model."
         ({"device": 3}, "the trace has no work of device 3 in --device; got '3'; expected 0."),
         ({"engine": "ray"}, "the option is for many ranks in --engine; got 'ray'. Give a folder, or several files."),
         ({"cache": "c"}, "the option is for many ranks in --cache; got 'c'. Give a folder, or several files."),
+        ({"cache": Path("c")}, "the option is for many ranks in --cache; got 'c'. Give a folder, or several files."),
     ],
 )  # fmt: skip
 def test_refusals(given: dict[str, Any], said: str) -> None:

@@ -146,6 +146,17 @@ def test_several_summaries_need_a_folder(job: Path, tmp_path: Path) -> None:
     )
 
 
+def test_summaries_are_not_summarised(job: Path, tmp_path: Path) -> None:
+    made = tmp_path / "a.parquet"
+    suanli.summarise(job / "rank0.json.gz", made)
+    for output in (made, tmp_path / "b.parquet", tmp_path):
+        with pytest.raises(UnreadableFileError) as caught:
+            suanli.summarise(made, output)
+        assert str(caught.value) == (
+            "there are only summaries, and no trace to summarise in TRACE. `suanli explain` takes them as they are."
+        )
+
+
 def test_one_summary_is_parquet_in_a_folder_that_is_there(job: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"^a summary is a Parquet file in --output; got .*r\.json; expected a folder, or"

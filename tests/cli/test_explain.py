@@ -93,3 +93,24 @@ def test_traces_are_verified_where_their_data_are(tmp_path: Path) -> None:
     assert found.exit_code == 1
     assert "samples read or refused: 0 of 45" in found.output
     assert f"traces: {tmp_path}" in found.output
+
+
+@pytest.mark.parametrize(
+    ("kernels", "output", "said"),
+    [
+        (
+            "k.csv",
+            "k.csv",
+            "the report and the kernels need a file each in --kernels-csv; got 'k.csv'. Name another file.",
+        ),
+        ("k.txt", "k.csv", "kernels are written as CSV in --kernels-csv; got 'k.txt'; expected a file ending in .csv."),
+    ],
+)
+def test_files_are_checked_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernels: str, output: str, said: str
+) -> None:
+    monkeypatch.setattr("suanli.api.explain", lambda *_, **__: pytest.fail("the trace was read"))
+    found = call("explain", EXAMPLE, "--kernels-csv", tmp_path / kernels, "-o", tmp_path / output)
+    assert found.exit_code == 2
+    assert found.stderr == f"error: {said}\n"
+    assert not list(tmp_path.iterdir())

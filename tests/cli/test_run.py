@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -161,3 +162,22 @@ def test_a_terminal_has_its_own_width(capsys: pytest.CaptureFixture[str], monkey
         for text in (plain, *(document_text(document_of(GPUS), width) for width in (70, WIDTH_WITHOUT_TERMINAL)))
     )
     assert found == narrow != wide
+
+
+@pytest.mark.parametrize("name", ["made.json", "./made.json", "link.json", "hard.json"])
+def test_what_was_read_is_not_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    step = (Path(__file__).parents[2] / "examples" / "step.json").read_bytes()
+    made = Path("made.json")
+    made.write_bytes(step)
+    Path("link.json").symlink_to("made.json")
+    Path("hard.json").hardlink_to("made.json")
+    call = functools.partial(run, lambda: suanli.explain("made.json"), as_json=False, failed=never)
+    assert exit_code(lambda: call(output=Path(name))) == 2
+    assert capsys.readouterr().err == (
+        f"error: the file to write is one that was read in --output; got {Path(name).name!r}. Name another file.\n"
+    )
+    assert made.read_bytes() == step
+    assert exit_code(lambda: call(output=Path("other.json"))) == 0

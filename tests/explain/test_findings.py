@@ -44,6 +44,12 @@ def test_each_warning(make: Callable[..., Trace]) -> None:
     }
 
 
+def test_large_counts_have_their_thousands_apart(make: Callable[..., Trace]) -> None:
+    trace = make([{"start_ns": at, "end_ns": at + 1} for at in range(1, 1235)])
+    assert said(trace, NOTHING, 2000)["unlinked-work"][1].startswith("1,234 of 1,234 pieces of device work")
+    assert said(trace, NOTHING, 2000)["faster-than-peak"][1].startswith("2,000 products would be faster")
+
+
 def test_a_file_without_device_work(make: Callable[..., Trace]) -> None:
     assert said(make()) == {
         "no-device-work": (0, "the file has no kernels, copies or sets of a device: there is no time to account for")

@@ -16,6 +16,7 @@ from suanli.nouns.trace import OpDetail
         (66, 132, 0.5),
         (264, 132, 0.0),
         (1, 108, 1 - 1 / 108),
+        (10**400, 10**400 - 1, 1 - 0.5),
     ],
 )
 def test_lost_fraction(blocks: int, processors: int, expected: float) -> None:
@@ -25,7 +26,7 @@ def test_lost_fraction(blocks: int, processors: int, expected: float) -> None:
 @pytest.mark.parametrize(
     ("kernel", "expected"),
     [({"grid": (8, 4, 2)}, 64), ({"grid": [3, 1, 1]}, 3), ({"grid": ()}, None), ({"grid": "8,4"}, None), (None, None),
-     ({"grid": (0, 1, 1)}, None)],
+     ({"grid": (0, 1, 1)}, None), ({"grid": (-1, 1, 1)}, None), ({"grid": (-4, -4, 1)}, None)],
 )  # fmt: skip
 def test_blocks(kernel: dict[str, object] | None, expected: int | None) -> None:
     assert blocks_of(OpDetail(kernel=kernel)) == expected

@@ -13,6 +13,7 @@ DYING = '''
 import os, signal, time
 from pathlib import Path
 from suanli.fleet.job import summarise_job
+from suanli.fleet.local import run_local
 
 def once(job, known):
     """Dies at its first look at rank 2, as for want of memory."""
@@ -26,6 +27,13 @@ def always(job, known):
     if job.source.path.endswith("rank2.json"):
         os.kill(os.getpid(), signal.SIGKILL)
     return summarise_job(job, known)
+
+def nested(jobs):
+    return [done.content for done in run_local(jobs, workers=2)]
+
+def long(job, known):
+    print("begun", flush=True)
+    time.sleep(60)
 
 def meeting(job, known):
     """Goes on only while another job is under way too."""

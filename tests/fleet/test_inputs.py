@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from suanli.errors import UnreadableFileError
+from suanli.fleet import inputs
 from suanli.fleet.inputs import find_inputs, natural
 
 
@@ -58,8 +59,13 @@ def test_every_path_that_is_wrong_is_told(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError) as caught:
         find_inputs([tmp_path / "empty", tmp_path / "none", tmp_path / "none2"])
     assert [fault.sentence().replace(str(tmp_path), "T") for fault in caught.value.faults] == [
-        "the folder holds no traces in T/empty; got other files: 1; expected files ending in .json, .json.gz, "
+        "the folder holds no traces in T/empty; got 1 other file; expected files ending in .json, .json.gz, "
         ".json.zip, .zip, .sqlite, .xplane.pb, .xplane.pb.gz, .parquet, .nsys-rep.",
         "there is no such file or folder in T/none. Check the path.",
         "there is no such file or folder in T/none2. Check the path.",
     ]
+
+
+@pytest.mark.parametrize(("count", "got"), [(0, "no file"), (1, "1 other file"), (1200, "1,200 other files")])
+def test_how_many_files_are_no_traces(count: int, got: str) -> None:
+    assert inputs._others(count) == got

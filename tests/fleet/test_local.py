@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -86,3 +91,34 @@ def test_a_mistake_of_ours_in_one_rank_loses_no_other(job: list[str], monkeypatc
     assert done.faults[0].sentence() == (
         f"the trace broke its reader: please report it in {job[0]}; got ZeroDivisionError('of ours')."
     )
+
+
+def test_a_worker_of_a_pool_reads_one_after_the_other(
+    job: list[str], alone: dict[str, Done], dying: ModuleType
+) -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(dying.nested, (jobs(job[:2]),)) == [alone[path].content for path in job[:2]]
+
+
+_SCRIPT = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.path.insert(0, sys.argv.pop(1))
+import dying_work
+from suanli.fleet.job import Job
+from suanli.fleet.local import run_local
+from suanli.fleet.store import source_of
+next(run_local([Job(source_of(path)) for path in sys.argv[1:]], workers=2, work=dying_work.long))
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_no_worker_outlives_whoever_started_it(job: list[str], dying: ModuleType, end: signal.Signals) -> None:
+    """They hold the standard output open that they were started with: where it ends, they have ended."""
+    command = [sys.executable, "-c", _SCRIPT, str(Path(str(dying.__file__)).parent), *job[:2]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == [b"begun\n"] * 2
+        process.send_signal(end)
+        assert process.communicate(timeout=30)[0] == b""
+    assert process.returncode != 0

@@ -109,6 +109,31 @@ def test_headlines_claim_what_is_known(tmp_path: Path, name: str, without: str, 
     assert document_of(suanli.explain(written(tmp_path, document))).headline.startswith(head)
 
 
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("Abacus\n9\x1b[31m", r"t.json: 15.5 % idle in 11.19 ms of Abacus\n9\x1b[31m [kineto, rank 0]"),
+        ("N" * 1000, f"t.json: 15.5 % idle in 11.19 ms of {'N' * 58}… [kineto, rank 0]"),
+    ],
+)
+def test_a_headline_is_one_line(tmp_path: Path, name: str, head: str) -> None:
+    document = training_trace()
+    document["deviceProperties"][0]["name"] = name
+    assert document_of(suanli.explain(written(tmp_path, document))).headline == head
+
+
+def test_a_reason_is_said_once(tmp_path: Path) -> None:
+    """That a device is not known is why its products have no peak, and why it is not in the catalogue."""
+    document = training_trace()
+    document["deviceProperties"][0]["name"] = "Abacus 9"
+    text = page(suanli.explain(written(tmp_path, document)), 120)
+    assert text.count("unknown device 'Abacus 9'") == 1
+    document["traceEvents"] = [each for each in document["traceEvents"] if each["cat"] != "kernel"]
+    text = page(suanli.explain(written(tmp_path, document)), 120)
+    assert "no matmul time" in text
+    assert "attributed_fraction" not in text
+
+
 def test_many_ranks_have_a_page_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     made = types.ModuleType("suanli.report.fleet_pages")
     made.fleet_document = lambda result: Document(f"of {result.result}", ())  # type: ignore[attr-defined]

@@ -89,8 +89,8 @@ def _path(value: Any) -> Any:
 def _misplaced(names: Sequence[str], given: Mapping[str, Any], what: str, hint: str) -> None:
     """Raise InputError for options that change nothing here."""
     faults = [
-        Fault(code="no_such_option", message=f"the option is for {what}", where="--" + name, got=shown(given[name]),
-              hint=hint)
+        Fault(code="no_such_option", message=f"the option is for {what}", where="--" + name,
+              got=shown(str(given[name])), hint=hint)
         for name in names if name in given
     ]  # fmt: skip
     if faults:

@@ -249,6 +249,11 @@ def _one(trace: str, target: Path, gpu: str | None) -> SummaryFile:
 def _several(
     traces: Sequence[str], target: Path, gpu: str | None, engine: str, workers: int | None, progress: Progress | None
 ) -> list[SummaryFile]:
+    if not traces:
+        raise UnreadableFileError(
+            Fault(code="no_traces", message="there are only summaries, and no trace to summarise", where="TRACE",
+                  hint="`suanli explain` takes them as they are.")
+        )  # fmt: skip
     message = "a summary is a Parquet file" if len(traces) == 1 else f"{len(traces)} summaries need a folder"
     if target.suffix and not target.is_dir():
         raise InputError(

@@ -11,6 +11,7 @@ from suanli import api
 from suanli.cli.options import Convention, Dtype, Gpu, Json, Output, Seq, Text, complete_model, text_option
 from suanli.cli.progress import Bar
 from suanli.cli.run import never, run
+from suanli.errors import Fault, InputError, shown
 from suanli.nouns.result import Result
 
 Traces = Annotated[
@@ -82,6 +83,8 @@ def command(
     """
 
     def asked() -> Result:
+        if kernels_csv is not None:
+            _check_kernels(kernels_csv, output)  # before the work, not after it
         with Bar("trace") as bar:  # gone before the report is printed
             found = api.explain(
                 *traces, model=model, seq=seq, batch=batch, gpus=gpus, gpu=gpu, dtype=dtype, convention=convention,
@@ -91,6 +94,16 @@ def command(
         return _written(found, kernels_csv)
 
     run(asked, as_json=json, output=output, failed=never)
+
+
+def _check_kernels(kernels: Path, output: Path | None) -> None:
+    """Refuse a file that could not hold the kernels, or is to hold the report too."""
+    from suanli.report.kernel_tables import check_kernels_file  # noqa: PLC0415  loaded only where it is asked for
+
+    check_kernels_file(kernels)
+    if output is not None and output.absolute() == kernels.absolute():
+        raise InputError(Fault(code="named_twice", message="the report and the kernels need a file each",
+                               where="--kernels-csv", got=shown(kernels.name), hint="Name another file."))  # fmt: skip
 
 
 def _written(result: Result, kernels: Path | None) -> Result:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from suanli.errors import SuanliError
+from suanli.errors import Fault, InputError, SuanliError, shown
 from suanli.nouns.result import Result
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def show(result: Result, *, as_json: bool, output: Path | None) -> None:
     if output is not None:
         from suanli.report.files import write_result  # noqa: PLC0415
 
+        _check_no_input(result, output)
         write_result(result, output)
     if as_json:
         sys.stdout.write(result.to_json() + "\n")
@@ -66,6 +67,21 @@ def show(result: Result, *, as_json: bool, output: Path | None) -> None:
             print_document(document, terminal())
         else:
             sys.stdout.write(document_text(document, WIDTH_WITHOUT_TERMINAL))
+
+
+def _check_no_input(result: Result, output: Path) -> None:
+    """Raise InputError rather than write over a file that the result was made from: a trace is not made twice."""
+    named = [value if isinstance(value, list | tuple) else [value] for value in result.inputs.values()]
+    if any(isinstance(each, str | Path) and _is_same(each, output) for values in named for each in values):
+        raise InputError(Fault(code="own_input", message="the file to write is one that was read", where="--output",
+                               got=shown(output.name), hint="Name another file."))  # fmt: skip
+
+
+def _is_same(read: str | Path, written: Path) -> bool:
+    try:
+        return written.samefile(read)
+    except (OSError, ValueError):  # not there, or no path at all
+        return False
 
 
 def terminal() -> Console:

@@ -43,8 +43,8 @@ def _unlinked(trace: Trace) -> TraceFault | None:
     return TraceFault(
         code="unlinked-work",
         count=count,
-        message=f"{count} of {total} pieces of device work have no launch in the file (launched before it begins, or "
-        "not recorded): their time counts, what launched them is unknown",
+        message=f"{count:,} of {total:,} pieces of device work have no launch in the file (launched before it begins, "
+        "or not recorded): their time counts, what launched them is unknown",
     )
 
 
@@ -54,6 +54,6 @@ def _faster(count: int) -> TraceFault | None:
     return TraceFault(
         code="faster-than-peak",
         count=count,
-        message=f"{count} products would be faster than the peak of their dtype: their FLOPs, their dtype or the "
+        message=f"{count:,} products would be faster than the peak of their dtype: their FLOPs, their dtype or the "
         "device is not what it seems; they are shown as not attributed",
     )

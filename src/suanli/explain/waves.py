@@ -19,16 +19,16 @@ def lost_fraction(blocks: int, processors: int) -> float:
 
     132 multiprocessors and 133 blocks: two waves hold 264, so (264 - 133) / 264 = 49.6 %.
     """
-    waves = math.ceil(blocks / processors)
+    waves = -(-blocks // processors)  # rounded up, exactly
     return 1 - blocks / (waves * processors)
 
 
 def blocks_of(detail: OpDetail) -> int | None:
-    """Blocks of a kernel's grid; None where it is not said."""
+    """Blocks of a kernel's grid; None where it is not said, or is no grid."""
     grid = (detail.kernel or {}).get("grid")
-    if not isinstance(grid, list | tuple) or not grid or not all(isinstance(each, int) for each in grid):
+    if not isinstance(grid, list | tuple) or not grid or not all(isinstance(each, int) and each > 0 for each in grid):
         return None
-    return math.prod(grid) or None
+    return math.prod(grid)
 
 
 def lost_s(
@@ -45,7 +45,7 @@ def lost_s(
     for lane in lanes:
         device = facts[lane.device].device
         processors = seen.get(lane.device) or (device.sm_count if device else None)
-        if not processors:
+        if not processors or processors < 0:
             continue
         parts = [lost_fraction(each, processors) if each else 0.0 for each in blocks]
         lost = np.array([*parts, 0.0])[trace.work.detail[lane.pieces.row]]

@@ -58,7 +58,7 @@ def find_inputs(paths: Iterable[str | os.PathLike[str]], *, summaries: bool = Tr
             files += [str(each) for each in named]
             if not named:
                 faults.add(code="no_traces", message="the folder holds no traces", where=str(place),
-                           got=f"other files: {len(found)}",
+                           got=_others(len(found)),
                            expected="files ending in " + ", ".join(TRACES))  # fmt: skip
         elif place.exists():
             files.append(str(place))
@@ -67,6 +67,10 @@ def find_inputs(paths: Iterable[str | os.PathLike[str]], *, summaries: bool = Tr
                        hint="Check the path.")  # fmt: skip
     faults.raise_if_any()
     return _sorted(dict.fromkeys(files), ignored, summaries)
+
+
+def _others(count: int) -> str:
+    return "no file" if not count else "1 other file" if count == 1 else f"{count:,} other files"
 
 
 def _of_folder(folder: Path) -> list[Path]:

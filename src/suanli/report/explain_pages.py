@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import PurePath
 
+from suanli.errors import shown
 from suanli.nouns.explained import Account, AccountEntry, DeviceAccount, Explained, Step
 from suanli.nouns.result import Result
 from suanli.report.common import NOT_GIVEN, closing
@@ -51,6 +52,10 @@ def explain_document(result: Result) -> Document:
     return Document(_headline(found), (*blocks, *closing(result)))
 
 
+# that nothing communicates: there is no table of it; that there is no matmul time: it stands above the account
+_SHOWN_ALREADY = "overlapped_fraction", "attributed_fraction"
+
+
 def attributed(found: Explained) -> str:
     """`attributed 92.0 % of matmul time`, beside every FLOP figure."""
     if found.attributed_fraction is None:
@@ -63,7 +68,7 @@ def _headline(found: Explained) -> str:
     if not found.devices:
         return f"{name}: no device work [{found.format}]"
     device = found.devices[0]
-    of = device.catalogue or device.name or f"device {device.device}"
+    of = device.catalogue or _plain(device.name) or f"device {device.device}"
     many = f"{len(found.devices)} × " if len(found.devices) > 1 else ""
     rank = "" if found.rank is None else f", rank {found.rank}"
     useful, idle = _seconds(found.account, USEFUL), _starting(found.account, IDLE)
@@ -73,6 +78,11 @@ def _headline(found: Explained) -> str:
         parts.insert(0, f"{bound}{format_percent(useful / found.peak_s, 1)} of peak useful")
     time = f"{format_seconds(found.peak_s)} of {many}{of}"
     return f"{name}: {', '.join(parts) or 'no time'} in {time} [{found.format}{rank}]"
+
+
+def _plain(name: str | None) -> str:
+    """A name that a file gives a device, on one line that is not too long."""
+    return shown(name, 60).strip("'\"") if name else ""
 
 
 def _seconds(entries: tuple[AccountEntry, ...], name: str) -> float:
@@ -210,11 +220,13 @@ def _warnings(found: Explained) -> tuple[str, ...]:
 
 
 def _reasons(found: Explained) -> tuple[str, ...]:
-    said: dict[str, None] = {}
+    """Each reason once, beside the first that it is the reason of; none of what the page shows already."""
+    said: dict[str, str] = {}
     for device in found.devices:
-        said.update(dict.fromkeys(f"{entry}: {why}" for entry, why in device.account.reasons.items()))
-        # that nothing communicates shows already: there is no table of it
-        shown = {name: why for name, why in device.reasons.items() if name != "overlapped_fraction"}
-        said.update(dict.fromkeys(f"{name}: {why}" for name, why in shown.items()))
-    said.update(dict.fromkeys(f"{name}: {why}" for name, why in found.reasons.items()))
-    return tuple(said)
+        for entry, why in (*device.account.reasons.items(), *device.reasons.items()):
+            if entry not in _SHOWN_ALREADY:
+                said.setdefault(why, entry)
+    for name, why in found.reasons.items():
+        if name not in _SHOWN_ALREADY:
+            said.setdefault(why, name)
+    return tuple(f"{name}: {why}" for why, name in said.items())

@@ -53,13 +53,18 @@ def _gpu(name: str) -> str:
     return name.replace("-", "_")
 
 
-def write_kernels(result: Result, path: Path) -> None:
-    """Write the kernels behind an answer of `explain`. Raises InputError where it has none, or for another suffix."""
+def check_kernels_file(path: Path) -> None:
+    """Raise InputError where the suffix is not that of a CSV."""
     if path.suffix.lower() != ".csv":
         raise InputError(
             Fault(code="unknown_format", message="kernels are written as CSV", where="--kernels-csv",
                   got=shown(path.name), expected="a file ending in .csv")
         )  # fmt: skip
+
+
+def write_kernels(result: Result, path: Path) -> None:
+    """Write the kernels behind an answer of `explain`. Raises InputError where it has none, or for another suffix."""
+    check_kernels_file(path)
     measured = result.asked.get("measured")
     if measured is None:
         raise InputError(

@@ -96,6 +96,7 @@ def tar(name: bytes) -> bytes:
         ("a.et", b"\x5e\x12\x10\x0a\x06schema", "no_times", "a chakra graph has operators"),
         ("a.tar.gz", tar(b"traces/rank0.json"), "archive", "a tar archive holds many files"),
         ("a.gz", gzip.compress(gzip.compress(b"{}")), "packed", "It is packed twice: unpack it once."),
+        ("a.gz", gzip.compress(b"[]")[:10], "broken_gzip", "got the gzip ends before its end: the file was cut. Copy"),
         ("a.zst", b"\x28\xb5\x2f\xfdxxx", "packed", "Unpack the zstd by hand."),
         ("a.parquet", b"PAR1xxxx", "unknown_format", "got a Parquet file"),
         ("a", b"", "unknown_format", "got an empty file"),
@@ -103,7 +104,9 @@ def tar(name: bytes) -> bytes:
         ("a.json", b'{"a": 1}', "no_trace", "the file holds no list of traceEvents"),
         ("a.json", b"[[-1, 1, 512], [2, 3]]", "no_trace", "the file is JSON, and its list holds no events"),
         ("a.json", b'["a"]', "no_trace", "the file is JSON, and its list holds no events"),
-        ("a.json", "{}".encode("utf-16"), "utf16", "the text is UTF-16 in "),
+        ("a.json", "{}".encode("utf-16"), "utf16", "the text is UTF-16 or UTF-32 in "),
+        *(("a.json", text.encode(name), "utf16", "the text is UTF-16 or UTF-32 in ")
+          for name in ("utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be") for text in ("{}", "[1]")),
         ("a.json", b"\x89PNG\r\n\x1a\n", "unknown_format", "got a picture"),
         ("a.json", b"<!DOCTYPE html><p>", "unknown_format", "got a page"),
         ("a.json", bytes(4096), "unknown_format", "got nothing but zeros"),

@@ -38,13 +38,14 @@ class Inline:
     def __init__(self, path: str, low: str, high: str) -> None:
         self.asked, self.killed = (path, low, high), False
 
-    def communicate(self) -> tuple[bytes, None]:
+    @property
+    def stdout(self) -> io.BytesIO:
         path, low, high = self.asked
         try:
             part = read_part(Source(path), int(low), int(high) if high else None)
         except (NoBorderError, OSError):
             part = None
-        return b"" if part is None else msgspec.msgpack.encode(part), None
+        return io.BytesIO(b"" if part is None else msgspec.msgpack.encode(part))
 
     def kill(self) -> None:
         self.killed = True
@@ -321,6 +322,51 @@ def test_no_process_is_left_behind(long: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(KeyboardInterrupt):
         read_kineto(long, None, 3)
     assert [each.returncode for each in started] == [-9, -9]
+
+
+_READS_LONG = """
+import time
+from suanli.readers.traces import kineto_part
+
+def main(_):
+    print("begun", flush=True)
+    time.sleep(60)
+
+kineto_part.main = main
+"""
+
+
+def test_a_process_ends_with_whoever_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that one was killed: then nothing but the system closes its pipes."""
+    before, run = kineto_beside._CHILD.split("from suanli", 1)
+    monkeypatch.setattr(kineto_beside, "_CHILD", f"{before}{_READS_LONG}from suanli{run}")
+    with kineto_beside._process("rank0.json", "0", "") as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            assert process.stdout.readline() == b"begun\n"
+            process.stdin.close()
+            assert process.wait(timeout=20) == 1
+        finally:
+            process.kill()
+
+
+def test_a_process_ends_where_its_user_asks_to_stay(long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONINSPECT", "1")
+    assert read_beside(Source(long), 3) is not None
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-s"])
+def test_a_process_is_as_shut_off_as_this_one(flag: str) -> None:
+    code = "from suanli.readers.traces.kineto_beside import _interpreter as found; print(*found()[1:])"
+    path = f"import sys; sys.path = {sys.path!r}; {code}"
+    said = subprocess.run([sys.executable, flag, "-c", path], capture_output=True, text=True, check=True)
+    assert flag in said.stdout.split()
+
+
+def test_a_program_that_holds_its_interpreter_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert kineto_beside._interpreter() == []
 
 
 def test_the_process_says_its_part(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

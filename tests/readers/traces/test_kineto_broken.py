@@ -16,6 +16,7 @@ from suanli.explain.intervals import covered_ns
 from suanli.nouns.trace import Trace
 from suanli.readers.traces import source
 from suanli.readers.traces.kineto import read_kineto
+from suanli.readers.traces.kineto_salvage import _end_of_list
 
 ROW = '{"ph": "X", "cat": "kernel", "name": "%s", "pid": 0, "tid": 7, "ts": %s, "dur": 5, "args": {"device": 0%s}}'
 GOOD = [ROW % (f"k{number}", 10 * number, "") for number in range(1, 6)]
@@ -305,3 +306,32 @@ def test_a_mark_inside_a_value_is_no_border_of_values(tmp_path: Path) -> None:
     trace = read(tmp_path, [*GOOD, call, op])
     assert len(trace.work) == 6
     assert len(trace.host) == 1
+
+
+DIMS = ', "Input Dims": [[2, [3]], []], "x": {"y": [{}]}'
+
+
+@pytest.mark.parametrize("tail", ['], "distributedInfo": {"rank": 5}}', '\n],\n"distributedInfo": {"rank": 5}\n}\n'])
+@pytest.mark.parametrize(
+    ("was", "becomes", "sure"),
+    [
+        ('"ts": ', '"ts": x', True),
+        ('"dur": ', '"dur" ', True),
+        ('"args": {', '"args": {}}, {', True),
+        ('{"device"', '{{"device"', False),  # a bracket more is open, or a quote: none ends the list for sure
+        ('"kernel"', '"kernel', False),
+    ],
+)
+def test_what_stands_behind_a_broken_last_event(tmp_path: Path, tail: str, was: str, becomes: str, sure: bool) -> None:
+    """A bracket that nothing opened ends the list: then the file is not cut, and says its rank."""
+    trace = read(tmp_path, [*GOOD, (ROW % ("k6", 60, DIMS)).replace(was, becomes)], tail=tail)
+    assert names(trace)[:5] == ["k1", "k2", "k3", "k4", "k5"]
+    assert trace.rank == (5 if sure else 0)  # as the name of the file says
+    assert ("truncated" in codes(trace)) == (not sure)
+    assert codes(trace)["broken-json"] == 1
+
+
+@given(st.integers(min_value=0, max_value=len(ROW % ("k", 35, DIMS))), st.booleans())
+def test_no_cut_event_ends_the_list(cut: int, broken: bool) -> None:
+    row = (ROW % ("k", 35, DIMS)).replace('"ts": ', '"ts": x' if broken else '"ts": ')[:cut]
+    assert _end_of_list(row) == len(row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -379,3 +380,27 @@ def test_a_sample_in_halves_is_the_sample(file: str, shared: Path, tmp_path: Pat
     assert rows_of(found[0]) == rows_of(found[1])
     assert said(found[0]) == said(found[1])
     assert len(found[0].host)
+
+
+@pytest.mark.parametrize("names", ["in order", "never ended"])
+def test_many_that_wait_take_no_longer_each(names: str) -> None:
+    """Ends in the order of their beginnings, or of other names: a search among all that wait would take minutes."""
+    count = 40_000
+    texts = [json.dumps(begin(f"a{at}", at)).encode() for at in range(count)]
+    other = "a" if names == "in order" else "b"
+    texts += [json.dumps(end(count + at, name=f"{other}{at}")).encode() for at in range(count)]
+    pairs = Pairs()
+    started = time.process_time()
+    found = pairs.complete(texts) + pairs.rest()
+    assert time.process_time() - started < 10
+    assert (len(found), pairs.begins, pairs.ends) == ((count, 0, 0) if other == "a" else (0, count, count))
+
+
+def test_ends_with_and_without_a_name_among_others() -> None:
+    """One that ended by its name is not ended again by an end without one, wherever it stands."""
+    events = [begin("a", 1), begin("b", 2), begin("a", 3), end(4, name="b"), end(5), end(6), end(7)]
+    pairs = Pairs()
+    found = [json.loads(text) for text in pairs.complete(json.dumps(each).encode() for each in events)]
+    found += map(json.loads, pairs.rest())
+    assert [(each["name"], each["ts"], each["dur"]) for each in found] == [("b", 2, 2), ("a", 3, 2), ("a", 1, 5)]
+    assert (pairs.begins, pairs.ends) == (0, 1)

@@ -52,6 +52,14 @@ def test_a_broken_member_keeps_what_stands_before(tmp_path: Path) -> None:
     assert (content[:4], len(faults)) == (b"good", 1)
 
 
+@pytest.mark.parametrize("at", [-8, -4], ids=["check", "length"])
+def test_a_file_that_is_wrong_only_at_its_end_is_read_whole(tmp_path: Path, at: int) -> None:
+    packed = bytearray(PACKED)
+    packed[at] ^= 1
+    content, faults = read_unpacked(written(tmp_path, bytes(packed)))
+    assert (content, [each.code for each in faults]) == (TEXT, ["broken-gzip"])
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

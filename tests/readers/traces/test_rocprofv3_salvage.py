@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,25 @@ def test_the_public_sample_cut(shared: Path, tmp_path: Path, part: float, dispat
     assert len(trace.work) == len(ends) == dispatches
     assert [code for code, _, _ in said(trace)] == ["broken-json", "truncated"]
     assert trace.devices[0].name == "AMD Instinct MI350X"
+
+
+@pytest.mark.parametrize("end", ["]}}]}", ""], ids=["whole", "cut"])
+def test_many_breaks_take_no_longer_each(end: str) -> None:
+    """Neither the end of their list nor the lines before them are looked for at each: that would take minutes."""
+    sound, broken = json.dumps(RECORDS["kernel_dispatch"][0]), RECORD.replace('"thread_id": ', '"thread_id": :', 1)
+    assert broken != RECORD
+    records = ", ".join([sound, broken] * 20_000)
+    text = f'{{"rocprofiler-sdk-tool": [{{"buffer_records": {{"kernel_dispatch": [{records}{end}'
+    started = time.process_time()
+    found = salvage_document(text.encode())
+    assert time.process_time() - started < 10
+    assert (found.lost_pieces, found.lost_bytes) == (20_000, 20_000 * len(broken))
+
+
+@pytest.mark.parametrize("length", [100, 8_000, 8_150, *range(8_170, 8_200), 20_000])
+@pytest.mark.parametrize("value", ["-Infinity", '"\\ud83d\\ude00"', "12345678.5e-3", "true", '"a"', "{}", "[[]]"])
+def test_elements_longer_than_what_is_read_first(value: str, length: int) -> None:
+    element = f'{{"a": "{"x" * length}", "b": {value}}}'
+    found = salvage_document(f'{{"k": [{element}, {{"a": 1}}, '.encode())
+    assert found.document == {"k": [json.loads(element, parse_constant=lambda _: None), {"a": 1}]}
+    assert (found.lost_pieces, found.cut) == (0, True)

@@ -124,6 +124,46 @@ def test_a_broken_gzip_gives_what_stands_before(tmp_path: Path, inflater: None) 
     assert [each.code for each in file.faults] == ["broken-gzip"]
 
 
+@pytest.mark.parametrize("at", [-8, -4], ids=["check", "length"])
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("read_bytes", [16, 256, source.READ_BYTES])
+def test_a_gzip_that_is_wrong_only_at_its_end_is_read_whole(
+    tmp_path: Path, at: int, members: int, read_bytes: int, inflater: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "READ_BYTES", read_bytes)
+    packed = bytearray(PACKED * members)
+    packed[at] ^= 1
+    (tmp_path / "x").write_bytes(packed)
+    file = Source(tmp_path / "x")
+    blocks = list(file.blocks())
+    assert b"".join(blocks) == TEXT * members
+    assert len(blocks) <= len(TEXT) * members // source.BLOCK_BYTES + 2
+    assert [each.code for each in file.faults] == ["broken-gzip"]
+    assert file.faults[0].message.endswith("): what stands behind the break is not read")
+
+
+def test_a_zip_with_a_wrong_check_is_read_nearly_to_its_end(tmp_path: Path) -> None:
+    """Of the last block, with which zipfile sees that the check is wrong, only what it unpacks at once is lost."""
+    packed = bytearray(zipped(trace=TEXT))
+    for header, at in ((b"PK\x03\x04", 14), (b"PK\x01\x02", 16)):
+        packed[packed.index(header) + at] ^= 1
+    (tmp_path / "x").write_bytes(packed)
+    file = Source(tmp_path / "x")
+    found = b"".join(file.blocks())
+    assert TEXT.startswith(found)
+    assert len(found) >= len(TEXT) - 8192
+    assert [each.code for each in file.faults] == ["broken-zip"]
+
+
+def test_a_file_that_fails_while_it_is_read_is_no_broken_gzip(tmp_path: Path) -> None:
+    def fails(done: int, size: int) -> None:
+        raise RuntimeError("stop")
+
+    (tmp_path / "x").write_bytes(PACKED)
+    with pytest.raises(RuntimeError, match="stop"):
+        list(Source(tmp_path / "x", fails).blocks())
+
+
 @pytest.mark.parametrize("damage", ["cut", "method", "password"])
 def test_a_broken_zip(tmp_path: Path, damage: str) -> None:
     packed = bytearray(zipped(trace=TEXT))

@@ -1,6 +1,7 @@
 """A long file of Kineto read by several processes, each a stretch of it, with the result of reading it alone.
 
-A process of its own is started with the interpreter, not forked: threads of whoever calls stay out of it. Where
+A process of its own is started with the interpreter, not forked: threads of whoever calls stay out of it. It ends when
+its standard input does, that is with whoever started it, however that one ended. Where
 anything about a stretch is out of the ordinary (broken JSON, no border to divide at, a process that fails) there is no
 result, and the file is read alone.
 """
@@ -36,8 +37,8 @@ _CHILD = f"""
 import sys, types
 sys.modules["suanli"] = suanli = types.ModuleType("suanli")
 suanli.__path__ = [{str(_PACKAGE)!r}]
-from suanli.readers.traces.kineto_part import main
-sys.exit(main(sys.argv[1:]))
+from suanli.readers.traces.kineto_part import run
+run(sys.argv[1:])
 """
 _PROCESS = subprocess.Popen[bytes]
 _MESSAGE = msgspec.msgpack.Decoder(Part)
@@ -50,7 +51,7 @@ def read_beside(source: Source, processes: int) -> Read | None:
     """The text before the events of a file, and these; None where it is short, or can only be read alone."""
     size = source.content_bytes() or 0
     count = min(processes, size // PART_BYTES, MOST_PROCESSES)
-    if count < 2 or not sys.executable:
+    if count < 2 or not _interpreter():
         return None
     ahead = min(AHEAD_BYTES, size // (2 * count))
     borders = [ahead + (size - ahead) * place // count for place in range(1, count)]
@@ -82,10 +83,19 @@ def _started(path: str, borders: Sequence[int]) -> Iterator[list[_PROCESS]]:
 
 
 def _process(path: str, low: str, high: str) -> _PROCESS:
-    # -P: what lies in the folder one works in is no module of ours
-    command = [sys.executable, "-P", "-c", _CHILD, path, low, high]
+    command = [*_interpreter(), "-c", _CHILD, path, low, high]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
+
+
+def _interpreter() -> list[str]:
+    """This interpreter, as far shut off from its surroundings as it is here; [] where it is part of a program."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        return []
+    flags = {"-I": sys.flags.isolated, "-E": sys.flags.ignore_environment, "-s": sys.flags.no_user_site}
+    # -P: what lies in the folder one works in is no module of ours
+    return [sys.executable, "-P", *(flag for flag, is_set in flags.items() if is_set)]
 
 
 def _first(source: Source, high: int, count: int) -> Read:
@@ -107,8 +117,8 @@ def _of_all(told: Progress, count: int) -> Progress:
 
 def _received(process: _PROCESS) -> Part:
     """What a process read. Raises DecodeError where it has no part to give."""
-    content, _ = process.communicate()
-    return _MESSAGE.decode(content)
+    assert process.stdout is not None
+    return _MESSAGE.decode(process.stdout.read())  # `communicate` would end its input, and so the process
 
 
 def _take_over(source: Source, reader: EventReader, columns: KinetoColumns, part: Part) -> None:

@@ -44,13 +44,15 @@ class _Begun:
     place: int  # among all that begin
     start: Decimal | None
     said: Fields
+    ended: bool = False
 
 
 @dataclass
 class _Thread:
     """Events of one thread that have begun, and those that ended last, all at one time."""
 
-    begun: list[_Begun] = field(default_factory=list)
+    begun: list[_Begun] = field(default_factory=list)  # the last has not ended
+    named: dict[bytes | None, list[_Begun]] = field(default_factory=dict)  # none of them has ended
     ended: list[tuple[int, bytes]] = field(default_factory=list)
     at: Decimal | None = None
 
@@ -66,7 +68,7 @@ class Pairs:
     @property
     def begins(self) -> int:
         """Events that began and have not ended, of categories that are kept or not known."""
-        return sum(_missed(each.said) for thread in self._threads.values() for each in thread.begun)
+        return sum(_missed(each.said) for thread in self._threads.values() for each in thread.begun if not each.ended)
 
     def complete(self, events: Iterable[bytes | Raw]) -> list[bytes]:
         """The events as JSON texts, two halves made into one: where the second stands, or soon after it.
@@ -86,7 +88,7 @@ class Pairs:
                 found += _released(thread)
             if phase == _BEGIN:
                 self._count += 1
-                thread.begun.append(_Begun(self._count, now, said))
+                _begin(thread, _Begun(self._count, now, said))
             else:
                 self._end(thread, now, said)
         return found
@@ -96,15 +98,34 @@ class Pairs:
         return [text for thread in self._threads.values() for text in _released(thread)]
 
     def _end(self, thread: _Thread, now: Decimal | None, said: Fields) -> None:
-        name = said.get("name")
-        found = (at for at in reversed(range(len(thread.begun))) if name in (None, thread.begun[at].said.get("name")))
-        at = next(found, None)
-        if at is None:
+        begun = _last_begun(thread, _name(said))
+        if begun is None:
             self.ends += _missed(said)
             return
-        begun = thread.begun.pop(at)
         thread.at = now
         thread.ended.append((begun.place, _one(begun, now, said)))
+
+
+def _begin(thread: _Thread, begun: _Begun) -> None:
+    thread.begun.append(begun)
+    thread.named.setdefault(_name(begun.said), []).append(begun)
+
+
+def _last_begun(thread: _Thread, name: bytes | None) -> _Begun | None:
+    """The event that an end of this name ends, taken away; a search would take as long as there are events."""
+    found = thread.begun if name is None else thread.named.get(name)
+    if not found:
+        return None
+    begun = found[-1]
+    thread.named[_name(begun.said)].pop()
+    begun.ended = True
+    while thread.begun and thread.begun[-1].ended:
+        thread.begun.pop()
+    return begun
+
+
+def _name(said: Fields) -> bytes | None:
+    return bytes(said["name"]) if "name" in said else None
 
 
 def _phase(event: bytes | Raw) -> bytes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
@@ -154,3 +156,19 @@ def main(arguments: list[str]) -> int:
         return 1
     sys.stdout.buffer.write(msgspec.msgpack.encode(part))
     return 0
+
+
+def run(arguments: list[str]) -> NoReturn:
+    """`main` in a process of its own, which ends when its standard input does."""
+    code = 1
+    try:
+        threading.Thread(target=_end_with_input, daemon=True).start()
+        code = main(arguments)
+        sys.stdout.flush()
+    finally:
+        os._exit(code)  # at once: nothing is left to be done, and one thread waits
+
+
+def _end_with_input() -> None:
+    os.read(0, 1)  # nothing is ever written to it
+    os._exit(1)

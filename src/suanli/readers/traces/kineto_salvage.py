@@ -42,6 +42,7 @@ _WITH_CAT = b'{"cat":"%b",' % NO_CAT.encode()
 _BROKEN = (msgspec.DecodeError, RecursionError)
 _MOST_WRONG_FIELDS = 8
 _JOIN = 8  # pieces in a row that may be one event with borders inside
+_MARK = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _SPACE = b", \t\r\n"
 MOST_CARRIED = MEBI
 _SPLIT = msgspec.json.Decoder(list[Raw])
@@ -195,7 +196,7 @@ class EventReader:
                 self.state.carried, self._next = carried, len(self._spans)
                 return []
         if rest and not _ENDED.match(rest):
-            values, rest = self._resumed(values, rest)
+            values, rest = self._resumed(values, rest, final=last and place + 1 == len(self._spans))
         match = _ENDED.match(rest)
         if match:
             self.state.ended = True
@@ -222,15 +223,18 @@ class EventReader:
         self.state.repaired += 1
         return values, rest
 
-    def _resumed(self, values: list[Any], rest: str) -> tuple[list[Any], str]:
-        """What stands behind a break without a border: the next event, where it is whole; the break is lost."""
+    def _resumed(self, values: list[Any], rest: str, *, final: bool) -> tuple[list[Any], str]:
+        """What stands behind a break without a border: the next event, where it is whole; behind the `final` one of a
+        file the end of its list. The break is lost.
+        """
         for match in islice(_START.finditer(rest, 1), _JOIN):
             more, after = _values(rest[match.start() :])
             if more and (not after or _ENDED.match(after)):
                 self._lose(rest[: match.start()])
                 return values + more, after
-        self._lose(rest)
-        return values, ""
+        end = _end_of_list(rest) if final else len(rest)
+        self._lose(rest[:end])
+        return values, rest[end:]
 
     def _lose(self, text: str) -> None:
         self.state.lost_pieces += 1
@@ -283,6 +287,31 @@ def _values(text: str) -> tuple[list[Any], str]:
             return found, text[end:]
         at = after
     return found, text[at:]
+
+
+def _end_of_list(text: str) -> int:
+    """Where the list ends in which a broken event stands: at a bracket that nothing opened, behind which there is
+    nothing, or the rest of an object. The length of the text where there is none: it was cut.
+    """
+    depth = tries = 0
+    for mark in _MARK.finditer(text):
+        if mark[0] in ("{", "["):
+            depth += 1
+        elif mark[0] in ("}", "]"):
+            tries += depth == 0 and mark[0] == "]"
+            if depth == 0 and mark[0] == "]" and tries <= _JOIN and _is_end(text[mark.end() :]):
+                return mark.start()
+            depth = max(depth - 1, 0)
+    return len(text)
+
+
+def _is_end(text: str) -> bool:
+    """Whether it is what may stand behind a list: nothing, or what makes an object of it."""
+    try:
+        json.loads(f'{{"": 0{text}')
+    except (ValueError, RecursionError):
+        return not text.strip()
+    return True
 
 
 def _repaired(text: str) -> str:

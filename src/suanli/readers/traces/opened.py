@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import zlib
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -77,11 +79,11 @@ def _unpacked(path: Path, content: bytes) -> tuple[bytes, bool]:
     pieces: list[bytes] = []
     size, at, member = 0, 0, _member()
     while at < len(content):
-        given = content[at : at + _PIECE]
+        given, before = content[at : at + _PIECE], member.copy()
         try:
             piece = member.decompress(given, _LARGEST_PIECE)
         except zlib.error:
-            return b"".join(pieces), False
+            return b"".join((*pieces, *_before_break(before, given))), False
         pieces.append(piece)
         size += len(piece)
         if size > MAX_BYTES:
@@ -92,6 +94,13 @@ def _unpacked(path: Path, content: bytes) -> tuple[bytes, bool]:
                 return b"".join(pieces), True  # what follows is padding
             member = _member()
     return b"".join(pieces), False
+
+
+def _before_break(member: Any, piece: bytes) -> Iterator[bytes]:
+    """What a piece that breaks holds before the break, by going through it byte by byte."""
+    with suppress(zlib.error):
+        for at in range(len(piece)):
+            yield member.decompress(piece[at : at + 1])
 
 
 def _member() -> Any:

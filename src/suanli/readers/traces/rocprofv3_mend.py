@@ -20,6 +20,7 @@ _OTHERS = (
     "pc_sample_comments", "att_filenames", "code_object_snapshot_filenames",
 )  # fmt: skip
 PROCESSES = "rocprofiler-sdk-tool"
+_SHORT, _LONGEST_WORD = 8192, 16  # what is cut within a word or an escape may be whole behind the cut
 _MOST_DEPTH = 8  # of objects that are read member by member
 _JSON = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 _GAP = re.compile(r"[\s,]*")
@@ -75,7 +76,7 @@ class _Mender:
             if self.text[at] == "}":
                 return found, at + 1
             try:
-                key, after = _JSON.raw_decode(self.text, at)
+                key, after = self._decoded(at)
                 colon = _COLON.match(self.text, after)
                 if colon is None or not isinstance(key, str):
                     raise ValueError
@@ -88,24 +89,41 @@ class _Mender:
 
     def _list(self, at: int, depth: int) -> tuple[list[Any], int]:
         found: list[Any] = []
-        key = None
+        key, most = None, -1
         at = self._next(at + 1)
         while not self._over(at):
             if self.text[at] == "]":
                 return found, at + 1
             key = _KEY.match(self.text, at) or key
             try:
-                each, end = self.value(at, depth + 1) if depth == 1 else _JSON.raw_decode(self.text, at)
+                each, end = self.value(at, depth + 1) if depth == 1 else self._decoded(at)
             except (ValueError, RecursionError):
-                each, end = None, self._lose(at, self._border(at, key))
+                most = most if most >= at else self._list_end(at)  # looked for once: it may be far behind
+                each, end = None, self._lose(at, self._border(at, key, most))
             found.append(each)
             at = self._next(end)
         return found, at
 
-    def _border(self, at: int, key: re.Match[str] | None) -> int:
-        """Where the list goes on, or ends, behind an element that is broken."""
+    def _decoded(self, at: int) -> tuple[Any, int]:
+        """The value at a place, and its end. Of a short text first: an error takes as long as all that stands before
+        it, because it counts the lines.
+        """
+        text = self.text[at : at + _SHORT]
+        try:
+            value, end = _JSON.raw_decode(text)
+            if end < len(text):
+                return value, at + end
+        except json.JSONDecodeError as problem:
+            if problem.pos < len(text) - _LONGEST_WORD and not problem.msg.startswith("Unterminated"):
+                raise
+        return _JSON.raw_decode(self.text, at)
+
+    def _list_end(self, at: int) -> int:
         end = _LIST_END.search(self.text, at)
-        most = end.start() if end else len(self.text)
+        return end.start() if end else len(self.text)
+
+    def _border(self, at: int, key: re.Match[str] | None, most: int) -> int:
+        """Where the list goes on, or ends at `most`, behind an element that is broken."""
         like = r'"\w{1,40}"' if key is None else re.escape(key[1])
         border = re.compile(rf",\s*(?=\{{\s*{like}\s*:)").search(self.text, at, most)
         return border.start() if border else most

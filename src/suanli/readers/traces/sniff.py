@@ -29,7 +29,7 @@ _OTHER = {
     b"PAR1": "a Parquet file", b"\x89HDF": "an HDF5 file", b"\x7fELF": "a program", b"%PDF": "a PDF",
     b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture", b"<!doctype html": "a page", b"<html": "a page",
 }  # fmt: skip
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_WIDE = re.compile(rb"\A(?:\xff\xfe|\xfe\xff|\0\0\xfe\xff|\0{0,3}[\[{]\0|\0{1,3}[\[{])")  # with a mark, or without
 _ROCPROF_HINT = "Record with rocprofv3 --output-format json."
 # ends of names of what profilers write beside what is read: what it is, and how to get what is
 _NAMED = {
@@ -45,12 +45,24 @@ def format_of(source: Source) -> str:
     """kineto, jax-json, rocprofv3, xplane or nsys. Raises UnreadableFileError for anything else, saying what it is."""
     head = source.head(HEAD_BYTES)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if _WIDE.match(head):
+        refuse(source.path, "utf16", "the text is UTF-16 or UTF-32", expected="UTF-8",
+               hint="Save it as UTF-8, or copy it as binary.")  # fmt: skip
     if head.startswith(b"SQLite format 3\0"):
         return "nsys"
     if text[:1] in (b"{", b"["):
         return _json_format(source, text)
     if _XPLANE.match(head) or source.path.endswith(".xplane.pb"):
         return "xplane"  # a broken one is its reader's to describe
+    if not head and source.faults:
+        hint = "Copy the file again."
+        refuse(
+            source.path,
+            "broken_gzip",
+            "the gzip holds nothing that can be read",
+            got=source.faults[0].message,
+            hint=hint,
+        )
     return _not_read(source.path, head)
 
 
@@ -95,8 +107,6 @@ def _not_read(path: str, head: bytes) -> NoReturn:
         twice = packed in ("gzip", "zip")
         hint = "It is packed twice: unpack it once." if twice else f"Unpack the {packed} by hand."
         refuse(path, "packed", f"the content is packed with {packed}", expected=READABLE, hint=hint)
-    if head.startswith(_UTF16):
-        refuse(path, "utf16", "the text is UTF-16", expected="UTF-8", hint="Save it as UTF-8, or copy it as binary.")
     for end, (message, cure) in _NAMED.items():
         if head and name.lower().endswith(end):
             refuse(path, "unknown_format", message, expected=READABLE, hint=cure)

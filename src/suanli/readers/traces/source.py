@@ -6,7 +6,8 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -18,6 +19,8 @@ from suanli.units import GIBI, KIBI, MEBI
 Progress = Callable[[int, int], None]  # bytes of the file read so far, bytes it has
 BLOCK_BYTES = MEBI  # records of that much text fit the caches
 READ_BYTES = 256 * KIBI  # of a packed file at a time: what it unpacks to is given on by blocks
+_SMALL_BYTES = 4 * KIBI  # what zipfile unpacks at once at least
+_ZIP_ERRORS = zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError
 BOMB_RATIO, BOMB_BYTES = 400, GIBI  # traces pack 10 to 60 times
 _STREAM = "It is read more than once: write it to a file first."
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
@@ -27,6 +30,10 @@ def refuse(path: str | os.PathLike[str], code: str, message: str, **parts: Any) 
     """Raise the error that says why a file is not read."""
     where = str(path) if len(str(path)) < 300 else f"{str(path)[:299]}…"
     raise UnreadableFileError(Fault(code=code, message=message, where=where.replace("\0", "\\0"), **parts))
+
+
+class _BreakError(Exception):
+    """What is packed cannot be unpacked from here on."""
 
 
 class Source:
@@ -114,38 +121,41 @@ class Source:
 
     def _gzip(self, file: BinaryIO) -> Iterator[bytes]:
         """Members one after another; what stands before a break is given, and the break is a fault."""
-        kept: list[bytes] = []
-        unpack, size = _inflater(), 0
-        for packed in self._plain(file, READ_BYTES):
-            data = packed
-            while data:
-                try:
-                    block = unpack.decompress(data, BLOCK_BYTES)
-                except Exception as problem:  # noqa: BLE001  zlib and isal have errors of their own
-                    self._broken("broken-gzip", f"the gzip is broken ({problem}): what stands after it is not read")
-                    yield b"".join(kept)
-                    return
-                kept.append(block)
-                size += len(block)
-                if size >= BLOCK_BYTES:
-                    yield b"".join(kept)
-                    kept, size = [], 0
-                data, unpack = _rest(unpack)
-        if not unpack.eof:
+        try:
+            yield from _grouped(_members(self._plain(file, READ_BYTES)))
+        except EOFError:
             self._broken("truncated", "the gzip ends before its end: the file was cut")
-        yield b"".join(kept)
+        except _BreakError as problem:
+            self._broken("broken-gzip", f"the gzip is broken ({problem}): what stands behind the break is not read")
+            yield from _grouped(_before_break(file, self.unpacked_bytes))
 
     def _zip(self, file: BinaryIO) -> Iterator[bytes]:
         try:
-            with zipfile.ZipFile(file) as archive, archive.open(self._member(archive)) as member:
-                while block := member.read(BLOCK_BYTES):
-                    if self.progress:
-                        self.progress(min(file.tell(), self.size), self.size)
-                    yield block
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as problem:
-            if not self.unpacked_bytes:
-                refuse(self.path, "broken_zip", f"the zip cannot be unpacked: {problem}")
-            self._broken("broken-zip", f"the zip is broken ({problem}): what stands after it is not read")
+            yield from self._unzipped(file, BLOCK_BYTES)
+        except _ZIP_ERRORS as problem:
+            given = self.unpacked_bytes
+            rest = self._rest_of_zip(file, given)
+            if not given and not rest:
+                refuse(self.path, "broken_zip", "the zip cannot be unpacked", got=str(problem), hint="Copy it again.")
+            self._broken("broken-zip", f"the zip is broken ({problem}): what stands behind the break is not read")
+            yield rest
+
+    def _unzipped(self, file: BinaryIO, size: int) -> Iterator[bytes]:
+        with zipfile.ZipFile(file) as archive, archive.open(self._member(archive)) as member:
+            while block := member.read(size):
+                if self.progress:
+                    self.progress(min(file.tell(), self.size), self.size)
+                yield block
+
+    def _rest_of_zip(self, file: BinaryIO, given: int) -> bytes:
+        """What stands before the break, behind the bytes that were given: of small blocks little is lost."""
+        rest = b""
+        done = 0
+        with suppress(*_ZIP_ERRORS):
+            for block in self._unzipped(file, _SMALL_BYTES):
+                done += len(block)
+                rest += block[max(given - done, -len(block)) :] if done > given else b""
+        return rest
 
     def _member(self, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
         members = [
@@ -184,6 +194,53 @@ def _inflater() -> Any:
     except ImportError:
         return zlib.decompressobj(wbits=31)
     return isal_zlib.decompressobj(wbits=31)
+
+
+def _members(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The content of a gzip in pieces. Raises EOFError where its end is missing, and _BreakError."""
+    unpack = _inflater()
+    for piece in pieces:
+        data = piece
+        while data:
+            try:
+                block = unpack.decompress(data, BLOCK_BYTES)
+            except Exception as problem:  # noqa: BLE001  zlib and isal have errors of their own
+                raise _BreakError(problem) from None
+            yield block
+            data, unpack = _rest(unpack)
+    if not unpack.eof:
+        raise EOFError
+
+
+def _grouped(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The same in blocks of about a megabyte; all of them also where it ends with an error."""
+    kept: list[bytes] = []
+    size = 0
+    try:
+        for part in parts:
+            kept.append(part)
+            size += len(part)
+            if size >= BLOCK_BYTES:
+                yield b"".join(kept)
+                kept, size = [], 0
+    except (EOFError, _BreakError):
+        yield b"".join(kept)
+        raise
+    yield b"".join(kept)
+
+
+def _before_break(file: BinaryIO, given: int) -> Iterator[bytes]:
+    """What a broken gzip holds behind the bytes that were given. Of a piece that breaks all content is lost: so it is
+    unpacked once more, what was read last byte by byte.
+    """
+    sound = max(file.tell() - READ_BYTES, 0) // READ_BYTES * READ_BYTES
+    file.seek(0)
+    done = 0
+    with suppress(_BreakError):
+        for block in _members(iter(lambda: file.read(READ_BYTES if file.tell() < sound else 1), b"")):
+            done += len(block)
+            if done > given:
+                yield block[max(given - done, -len(block)) :]
 
 
 def _rest(unpack: Any) -> tuple[bytes, Any]:
