@@ -142,7 +142,7 @@ def test_all_faults_at_once_and_before_the_trace_is_read() -> None:
     assert "no_file" in codes  # of the plan, not of the trace
 
 
-@pytest.mark.parametrize("bad", [3, None, b"x", {}])
+@pytest.mark.parametrize("bad", [3, None, b"x", {}, ""])
 def test_what_is_no_path(bad: Any) -> None:
     with pytest.raises(InputError, match="not a file in TRACE"):
         suanli.explain(bad)

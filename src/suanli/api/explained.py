@@ -78,7 +78,7 @@ def explain_files(paths: Sequence[Any], typed: Mapping[str, Any], progress: Call
 
 
 def _path(value: Any) -> Any:
-    if isinstance(value, str | os.PathLike):
+    if isinstance(value, str | os.PathLike) and os.fspath(value):  # an empty one would be the current folder
         gate.check_path(value, "TRACE")
         return value
     raise InputError(
