@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from suanli import units
 from suanli.errors import QuantityError, UnknownNameError
-from suanli.units import KINDS, parse
+from suanli.units import KINDS, counted, parse
 
 READ = [
     # counts: decimal, binary with an i, B is a billion
@@ -358,3 +358,18 @@ def test_an_unknown_system_is_refused():
     assert str(caught.value) == (
         "unknown system of units 'gb' in --units; expected one of 3 known. Systems: iec, si, exact."
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence", "said"),
+    [
+        (1, "{count} {events|event} without a time {are|is} left out", "1 event without a time is left out"),
+        (0, "{count} {events|event} without a time {are|is} left out", "0 events without a time are left out"),
+        (2, "{count} {copies and sets|copy or set}", "2 copies and sets"),
+        (1, "{count} {copies and sets|copy or set}", "1 copy or set"),
+        (1234567, "{count} of {count} {pieces|piece}", "1,234,567 of 1,234,567 pieces"),
+        (1, "{braces} and {a: b} stay, {count} {times|time}", "{braces} and {a: b} stay, 1 time"),
+    ],
+)
+def test_a_count_and_its_words_agree(count: int, sentence: str, said: str) -> None:
+    assert counted(count, sentence) == said

@@ -183,6 +183,7 @@ _DECIMAL_BYTE_STEPS = (("B", 1), ("kB", KILO), ("MB", MEGA), ("GB", GIGA), ("TB"
 _BYTE_STEPS = (("B", 1), ("KiB", KIBI), ("MiB", MEBI), ("GiB", GIBI), ("TiB", TEBI), ("PiB", PEBI))
 
 
+_PLURAL = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")  # {events|event}
 SYSTEMS = {"iec": "sizes in GiB", "si": "sizes in GB", "exact": "every digit, no prefix"}
 _SYSTEM: ContextVar[str] = ContextVar("system of units", default="iec")
 
@@ -243,6 +244,12 @@ def format_count(value: float, digits: int = 4) -> str:
         return format_exact(value)
     number, prefix = _step(value, _STEPS, digits)
     return f"{number} {'B' if prefix == 'G' else prefix}".rstrip()
+
+
+def counted(count: int, sentence: str) -> str:
+    """`{count} {events|event}` as `1,234 events` or `1 event`: of `{plural|singular}` the one that fits the count."""
+    chosen = _PLURAL.sub(lambda words: words[2 if count == 1 else 1], sentence)
+    return chosen.replace("{count}", f"{count:,}")
 
 
 def format_flops(value: float, digits: int = 4) -> str:

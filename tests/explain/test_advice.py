@@ -37,7 +37,7 @@ def test_exposed_communication(make: Make) -> None:
     lever = found["overlap communication with compute"]
     assert lever.seconds == pytest.approx(800e-9)
     assert lever.fraction == pytest.approx(0.8)
-    assert lever.evidence == "all-reduce: 1 calls, 80% of their time without compute beside it"
+    assert lever.evidence == "all-reduce: 1 call, 80% of its time without compute beside it"
 
 
 def test_the_host(make: Make) -> None:
@@ -47,7 +47,7 @@ def test_the_host(make: Make) -> None:
     ]
     assert lever.seconds == pytest.approx(590e-9)
     assert lever.evidence == (
-        "1 times the device ran dry before the next launch came; the median piece of work takes 0.1 µs, "
+        "1 time the device ran dry before the next launch came; the median piece of work takes 0.1 µs, "
         "0% of the work is replayed from graphs"
     )
 
@@ -58,7 +58,7 @@ def test_synchronisation_and_allocation_are_different_levers(make: Make) -> None
     found = levers(make(work, [*host, row(50, 500, "cudaStreamSynchronize")]))
     lever = found["no waiting for the device: .item(), .cpu(), prints of the loss, blocking copies"]
     assert lever.seconds == pytest.approx(390e-9)
-    assert lever.evidence == "the host was inside cudaStreamSynchronize (1 calls)"
+    assert lever.evidence == "the host was inside cudaStreamSynchronize (1 call)"
     found = levers(make(work, [*host, row(50, 500, "cudaFree")]))
     assert "no allocation in the step: keep the caching allocator on, and memory below its limit" in found
 
@@ -77,7 +77,7 @@ def test_copies_from_pageable_memory_stand_apart(make: Make) -> None:
     found = levers(make(work))
     pinned = found["copy from pinned memory, with non_blocking=True"]
     assert pinned.seconds == pytest.approx(100e-9)
-    assert pinned.evidence == "1 copies from or to pageable memory"
+    assert pinned.evidence == "1 copy from or to pageable memory"
     assert found["fewer copies, or on a stream of their own"].seconds == pytest.approx(30e-9)
 
 
@@ -91,10 +91,10 @@ def test_products_in_wide_dtypes(make: Make, attribute: Attribute) -> None:
     flops = 10e-6 * H100_FP32
     found = levers(make([row(0, 20_000, "ampere_sgemm_128x64_nn")]), attribute([MATMUL], [flops], ["fp32"]))
     assert found["products in bf16"].seconds == pytest.approx(20e-6 - flops / H100_BF16)
-    assert found["products in bf16"].evidence == "1 products in fp32, 100% of the time"
+    assert found["products in bf16"].evidence == "1 product in fp32, 100% of the time"
     lever = found["larger products, with sizes that fill tiles and waves"]
     assert lever.seconds == pytest.approx(10e-6)
-    assert lever.evidence == "ampere_sgemm_128x64_nn reaches 50% of the fp32 peak in 1 runs, 100% of the time"
+    assert lever.evidence == "ampere_sgemm_128x64_nn reaches 50% of the fp32 peak in 1 run, 100% of the time"
 
 
 def test_the_last_wave(make: Make, attribute: Attribute) -> None:
@@ -102,7 +102,7 @@ def test_the_last_wave(make: Make, attribute: Attribute) -> None:
     trace = make([row(0, 1000, "gemm", detail=0)], details=(OpDetail(kernel={"grid": (133, 1, 1)}),))
     lever = levers(trace)["product sizes that fill the last wave"]
     assert lever.seconds == pytest.approx(1000e-9 * (1 - 133 / 264))
-    assert lever.evidence == "in 1 products the last wave of blocks leaves multiprocessors empty, at one block each"
+    assert lever.evidence == "in 1 product the last wave of blocks leaves multiprocessors empty, at one block each"
 
 
 def test_recompute_returns_all_its_kernels(make: Make, attribute: Attribute) -> None:

@@ -33,8 +33,8 @@ def test_each_warning(make: Callable[..., Trace]) -> None:
         ),
         "unlinked-work": (
             1,
-            "1 of 2 pieces of device work have no launch in the file (launched before it begins, or not recorded): "
-            "their time counts, what launched them is unknown",
+            "1 of 2 pieces of device work has no launch in the file (launched before it begins, or not recorded): "
+            "its time counts, what launched it is unknown",
         ),
         "faster-than-peak": (
             3,
@@ -48,6 +48,19 @@ def test_large_counts_have_their_thousands_apart(make: Callable[..., Trace]) -> 
     trace = make([{"start_ns": at, "end_ns": at + 1} for at in range(1, 1235)])
     assert said(trace, NOTHING, 2000)["unlinked-work"][1].startswith("1,234 of 1,234 pieces of device work")
     assert said(trace, NOTHING, 2000)["faster-than-peak"][1].startswith("2,000 products would be faster")
+
+
+def test_one_is_said_in_the_singular(make: Callable[..., Trace]) -> None:
+    trace = make([{"start_ns": 1, "end_ns": 2}])
+    found = {code: message for code, (_, message) in said(trace, Clipped(trace.work.end_ns, 1, 1_000_000), 1).items()}
+    assert found == {
+        "impossible-duration": "1 piece of work runs more than 100 µs into the next on its stream, which cannot be: "
+        "1.000 ms were cut off, up to the next start",
+        "unlinked-work": "1 of 1 piece of device work has no launch in the file (launched before it begins, or not "
+        "recorded): its time counts, what launched it is unknown",
+        "faster-than-peak": "1 product would be faster than the peak of its dtype: its FLOPs, its dtype or the device "
+        "is not what it seems; it is shown as not attributed",
+    }
 
 
 def test_a_file_without_device_work(make: Callable[..., Trace]) -> None:

@@ -37,7 +37,7 @@ def test_launches_without_kernels_are_said_and_not_called_idle_alone(make: Calla
     assert fault is not None
     assert (fault.code, fault.count) == ("graphs-incomplete", 2)
     assert fault.message == (
-        "trace incomplete: 3 graph launches, 1 kernels of graphs; 2 launches have none in the file, "
+        "trace incomplete: 3 graph launches, 1 kernel of graphs; 2 launches have none in the file, "
         "so that what they ran is counted as idle"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import types
 from collections.abc import Callable
@@ -132,6 +133,16 @@ def test_a_reason_is_said_once(tmp_path: Path) -> None:
     text = page(suanli.explain(written(tmp_path, document)), 120)
     assert "no matmul time" in text
     assert "attributed_fraction" not in text
+
+
+def test_a_peak_that_is_not_known_has_its_reason_beside_it(tmp_path: Path) -> None:
+    options = {"model": "gpt2", "seq": 128, "batch": 1}
+    known = page(suanli.explain(written(tmp_path, training_trace()), **options), 120)
+    assert "dense bf16 of the device" in known
+    document = training_trace()
+    document["deviceProperties"][0]["name"] = "Abacus 9"
+    text = page(suanli.explain(written(tmp_path, document), **options), 120)
+    assert re.search(r"peak +n/a +the device has no sourced peak of bf16; name it with --gpu", text)
 
 
 def test_many_ranks_have_a_page_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,10 +23,13 @@ from suanli.explain.waves import lost_s
 from suanli.nouns.attribution import Attribution, WorkClass
 from suanli.nouns.explained import Advice, Explained, KernelRow
 from suanli.nouns.trace import HostKind, Trace
-from suanli.units import GIGA, MICRO
+from suanli.units import GIGA, MICRO, counted
 
 LEAST_FRACTION = 0.005  # of the account's time: what returns less is not said
 _ALLOCATES = re.compile(r"(?i)(Malloc|Free)")
+_RUNS, _COPIES = "{count} {runs|run}", "{count} {copies and sets|copy or set}"
+_DRY = "{count} {times|time} the device ran dry before the next launch came"
+_LAST_WAVE = "the last wave of blocks leaves multiprocessors empty, at one block each"
 _NARROW, _WIDE = "bf16", ("fp32", "tf32", "fp64")
 
 
@@ -75,7 +78,8 @@ def _communication(found: Explained, _: Clues) -> Iterator[Advice]:
         top = max(found.collectives, key=lambda row: row.exposed_s)
         where = f" on {top.group}" if top.group else ""
         share = _percent(top.exposed_s, top.union_s)
-        evidence = f"{top.collective}{where}: {top.count} calls, {share} of their time without compute beside it"
+        calls = counted(top.count, f"{{count}} {{calls|call}}, {share} of {{their|its}} time without compute beside it")
+        evidence = f"{top.collective}{where}: {calls}"
         yield from _lever(found, "overlap communication with compute", _entry(found, a.COMMUNICATION), evidence)
 
 
@@ -85,7 +89,7 @@ def _host(found: Explained, clues: Clues) -> Iterator[Advice]:
     typical = float(np.median(length)) if len(length) else 0.0
     graph = _percent(float(replayed(clues.trace).sum()), float(len(length)))
     evidence = (
-        f"{late} times the device ran dry before the next launch came; the median piece of work takes "
+        f"{counted(late, _DRY)}; the median piece of work takes "
         f"{typical / (MICRO * GIGA):.1f} µs, {graph} of the work is replayed from graphs"
     )
     seconds = _entry(found, idle.HOST)
@@ -107,7 +111,7 @@ def _waiting(found: Explained, clues: Clues) -> Iterator[Advice]:
 
 def _sync(found: Explained, clues: Clues) -> Iterator[Advice]:
     calls = _waiting_calls(clues.trace)
-    said = ", ".join(f"{name} ({count} calls)" for name, count in calls)
+    said = ", ".join(f"{name} ({counted(count, '{count} {calls|call}')})" for name, count in calls)
     lever = "no waiting for the device: .item(), .cpu(), prints of the loss, blocking copies"
     if calls and _ALLOCATES.search(calls[0][0]):
         lever = "no allocation in the step: keep the caching allocator on, and memory below its limit"
@@ -136,11 +140,11 @@ def _copies(found: Explained, clues: Clues) -> Iterator[Advice]:
     pageable = np.array(["pageable" in name.lower() and "memcpy" in name.lower() for name in trace.names], dtype=bool)
     chosen = pageable[work.name] if len(work) else np.zeros(0, dtype=bool)
     slow = clues.owned_s(chosen)
-    evidence = f"{int(chosen.sum())} copies from or to pageable memory"
+    evidence = counted(int(chosen.sum()), "{count} {copies|copy} from or to pageable memory")
     yield from _lever(found, "copy from pinned memory, with non_blocking=True", slow, evidence)
     rest = _entry(found, a.COPIES) - slow
     count = int(((clues.work_class == WorkClass.COPY) & ~chosen).sum())  # some copy by a kernel
-    yield from _lever(found, "fewer copies, or on a stream of their own", rest, f"{count} copies and sets")
+    yield from _lever(found, "fewer copies, or on a stream of their own", rest, counted(count, _COPIES))
 
 
 def _top(found: Explained, kind: str) -> KernelRow | None:
@@ -149,7 +153,8 @@ def _top(found: Explained, kind: str) -> KernelRow | None:
 
 def _other_kernels(found: Explained, _: Clues) -> Iterator[Advice]:
     if (top := _top(found, "compute")) is not None:
-        evidence = f"most time: {short(top.name)}, {top.count} runs, {_percent(top.owned_s, found.peak_s)} of the time"
+        share = _percent(top.owned_s, found.peak_s)
+        evidence = f"most time: {short(top.name)}, {counted(top.count, _RUNS)}, {share} of the time"
         lever = "fuse kernels that are not products: torch.compile, fused norms, losses and optimizers"
         yield from _lever(found, lever, _entry(found, a.OTHER), evidence)
 
@@ -159,8 +164,8 @@ def _products(found: Explained, _: Clues) -> Iterator[Advice]:
     if rows:
         top = max(rows, key=lambda row: row.owned_s * (1 - (row.peak_fraction or 0.0)))
         evidence = (
-            f"{short(top.name)} reaches {top.peak_fraction or 0.0:.0%} of the {top.dtype} peak in {top.count} runs, "
-            f"{_percent(top.owned_s, found.peak_s)} of the time"
+            f"{short(top.name)} reaches {top.peak_fraction or 0.0:.0%} of the {top.dtype} peak in "
+            f"{counted(top.count, _RUNS)}, {_percent(top.owned_s, found.peak_s)} of the time"
         )
         yield from _lever(
             found, "larger products, with sizes that fill tiles and waves", _entry(found, a.INEFFICIENCY), evidence
@@ -176,20 +181,23 @@ def _dtype(found: Explained, clues: Clues) -> Iterator[Advice]:
             saved += max(row.owned_s - row.flops / peak, 0.0)
             owned, count = owned + row.owned_s, count + row.count
             dtypes.add(row.dtype)
-    evidence = f"{count} products in {' and '.join(sorted(dtypes))}, {_percent(owned, found.peak_s)} of the time"
+    products = counted(count, "{count} {products|product}")
+    evidence = f"{products} in {' and '.join(sorted(dtypes))}, {_percent(owned, found.peak_s)} of the time"
     yield from _lever(found, "products in bf16", saved, evidence)
 
 
 def _waves(found: Explained, clues: Clues) -> Iterator[Advice]:
     seconds, products = lost_s(clues.trace, clues.work_class, clues.lanes, clues.owned, clues.facts)
-    evidence = f"in {products} products the last wave of blocks leaves multiprocessors empty, at one block each"
+    evidence = f"in {counted(products, '{count} {products|product}')} {_LAST_WAVE}"
     yield from _lever(found, "product sizes that fill the last wave", seconds, evidence)
 
 
 def _recompute(found: Explained, clues: Clues) -> Iterator[Advice]:
     if clues.attribution is not None and clues.attribution.recompute.any():
         rows = clues.attribution.recompute
-        evidence = f"{int(rows.sum())} kernels run forward work once more for the backward pass"
+        evidence = counted(
+            int(rows.sum()), "{count} {kernels run|kernel runs} forward work once more for the backward pass"
+        )
         yield from _lever(found, "recompute less, where memory allows", clues.owned_s(rows), evidence)
 
 

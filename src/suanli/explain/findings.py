@@ -6,7 +6,20 @@ from suanli.explain.durations import LONGEST_OVERLAP_US, Clipped
 from suanli.explain.graphs import incomplete
 from suanli.explain.usage import seconds
 from suanli.nouns.trace import Trace, TraceFault
-from suanli.units import MILLI
+from suanli.units import MILLI, counted
+
+_TOO_LONG = (
+    f"{{count}} {{pieces|piece}} of work {{run|runs}} more than {LONGEST_OVERLAP_US} µs into the next on "
+    "{their|its} stream, which cannot be"
+)
+_UNLINKED = (
+    " of device work {have|has} no launch in the file (launched before it begins, or not "
+    "recorded): {their|its} time counts, what launched {them|it} is unknown"
+)
+_FASTER = (
+    "{count} {products|product} would be faster than the peak of {their|its} dtype: {their|its} FLOPs, {their|its} "
+    "dtype or the device is not what it seems; {they are|it is} shown as not attributed"
+)
 
 
 def warnings_of(trace: Trace, clipped: Clipped, faster: int) -> tuple[TraceFault, ...]:
@@ -31,8 +44,8 @@ def _clipped(clipped: Clipped) -> TraceFault | None:
     return TraceFault(
         code="impossible-duration",
         count=clipped.rows,
-        message=f"{clipped.rows} pieces of work run more than {LONGEST_OVERLAP_US} µs into the next on their stream, "
-        f"which cannot be: {seconds(clipped.cut_ns) / MILLI:.3f} ms were cut off, up to the next start",
+        message=counted(clipped.rows, f"{_TOO_LONG}: {seconds(clipped.cut_ns) / MILLI:.3f} ms were cut off")
+        + ", up to the next start",
     )
 
 
@@ -43,8 +56,7 @@ def _unlinked(trace: Trace) -> TraceFault | None:
     return TraceFault(
         code="unlinked-work",
         count=count,
-        message=f"{count:,} of {total:,} pieces of device work have no launch in the file (launched before it begins, "
-        "or not recorded): their time counts, what launched them is unknown",
+        message=counted(count, "{count} of " + counted(total, "{count} {pieces|piece}") + _UNLINKED),
     )
 
 
@@ -54,6 +66,5 @@ def _faster(count: int) -> TraceFault | None:
     return TraceFault(
         code="faster-than-peak",
         count=count,
-        message=f"{count:,} products would be faster than the peak of their dtype: their FLOPs, their dtype or the "
-        "device is not what it seems; they are shown as not attributed",
+        message=counted(count, _FASTER),
     )

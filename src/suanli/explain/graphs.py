@@ -10,9 +10,11 @@ from suanli.explain.intervals import Array
 from suanli.explain.usage import seconds
 from suanli.nouns.explained import GraphReplay
 from suanli.nouns.trace import HostKind, Trace, TraceFault
+from suanli.units import counted
 
 _LAUNCHES = re.compile(r"(?i)^(cuda|hip|cu)GraphLaunch")
 _MOST_NAMES = 10
+_EMPTY = "{count} {launches have|launch has} none in the file, so that what {they|it} ran is counted as idle"
 
 
 def graph_launches(trace: Trace) -> Array:
@@ -64,6 +66,6 @@ def incomplete(trace: Trace) -> TraceFault | None:
     return TraceFault(
         code="graphs-incomplete",
         count=empty,
-        message=f"trace incomplete: {len(launched)} graph launches, {kernels} kernels of graphs; {empty} launches have "
-        "none in the file, so that what they ran is counted as idle",
+        message=f"trace incomplete: {counted(len(launched), '{count} graph {launches|launch}')}, "
+        f"{counted(kernels, '{count} {kernels|kernel} of graphs')}; {counted(empty, _EMPTY)}",
     )

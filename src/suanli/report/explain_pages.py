@@ -184,12 +184,12 @@ def _model(found: Explained, matmul: str) -> Facts:
     used = found.model
     if used is None:
         return Facts("Model", ())
-    of = f"{used.dtype} of the device" if used.peak_flop_per_s else used.reasons.get("mfu", "")
+    of = f"dense {used.dtype} of the device" if used.peak_flop_per_s else used.reasons.get("mfu", "")
     rows = [
         ("model FLOPs a step", format_flops(used.step_flops),
          f"{used.model}, {used.phase}, {used.batch:,} × {used.seq:,}, convention {used.convention}"),
         ("step", format_seconds(used.step_s), f"{used.basis}, {used.steps:,} counted"),
-        ("peak", NOT_GIVEN if used.peak_flop_per_s is None else format_flop_per_s(used.peak_flop_per_s), f"dense {of}"),
+        ("peak", NOT_GIVEN if used.peak_flop_per_s is None else format_flop_per_s(used.peak_flop_per_s), of),
         ("MFU by the model", _percent(used.mfu), used.reasons.get("mfu", "the model's FLOPs over peak × step")),
         ("MFU by the kernels", _percent(used.mfu_attributed), used.reasons.get("mfu_attributed", matmul)),
         ("HFU by the kernels", _percent(used.hfu_attributed),

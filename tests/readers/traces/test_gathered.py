@@ -33,10 +33,10 @@ def test_times_that_can_be() -> None:
     start = np.array([0, 5, 0, -(2**63), LARGEST], dtype=np.int64)
     end = np.array([0, 4, LARGEST, 0, LARGEST], dtype=np.int64)
     faults = Faults()
-    assert sound(start, end, faults, "spans").tolist() == [True, False, False, False, False]
+    assert sound(start, end, faults, "{spans|span}").tolist() == [True, False, False, False, False]
     assert [(fault.code, fault.count, fault.message) for fault in faults.found()] == [
         ("no-time", 3, "3 spans without a time that can be are left out"),
-        ("negative-duration", 1, "1 spans that end before they start are left out"),
+        ("negative-duration", 1, "1 span that ends before it starts is left out"),
     ]
 
 

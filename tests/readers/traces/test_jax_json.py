@@ -165,7 +165,7 @@ def test_a_broken_event_costs_itself_alone(tmp_path: Path) -> None:
     assert [trace.names[place] for place in trace.work.name] == ["gemm", "copy-done.1"]
     (fault,) = trace.faults
     assert (fault.code, fault.count) == ("broken-json", 1)
-    assert fault.message.startswith("1 pieces of broken JSON (")
+    assert fault.message.startswith("1 piece of broken JSON (")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from suanli.errors import UnreadableFileError
 from suanli.nouns.trace import HostKind, OpDetail, Trace, TraceDevice, WorkKind
 from suanli.readers.traces.kineto import read_kineto
+from suanli.units import counted
 
 HERE = Path(__file__).parent
 
@@ -357,7 +358,7 @@ def test_events_of_another_kind(tmp_path: Path, events: list[Any], code: str, me
         read(tmp_path, events)
     (fault,) = caught.value.faults
     assert (fault.code, fault.got) == (code, message)
-    assert fault.message == "none of the 1 events has a category of torch.profiler"
+    assert fault.message == "none of 1 event has a category of torch.profiler"
 
 
 @pytest.mark.parametrize("items", [[{"a": 1}], [{"cols": []}, {"cols": [{"id": "x"}]}], [{}]])
@@ -369,7 +370,7 @@ def test_a_list_of_other_things(tmp_path: Path, items: list[Any], bare: bool) ->
         read_kineto(path)
     (fault,) = caught.value.faults
     assert (fault.code, fault.got) == ("no_known_events", "items without a phase (ph)")
-    assert fault.message == f"none of the {len(items)} items of the list is an event"
+    assert fault.message == counted(len(items), "none of {count} {items|item} of the list is an event")
 
 
 def test_an_empty_trace_is_one(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from suanli.nouns.trace import Trace
 from suanli.readers.traces import source
 from suanli.readers.traces.kineto import read_kineto
+from suanli.units import counted
+
+BEHIND = "{count} {bytes stand|byte stands} behind the first document of the file: only it was read"
 
 METADATA = {"name": "process_name", "ph": "M", "ts": 0, "pid": 0, "tid": 0, "args": {"name": "python"}}
 CUT = "the file ends within its list of events: it was cut, or never finished"
@@ -92,7 +95,7 @@ def test_only_the_first_document_is_read_and_that_is_said(
     trace = read(tmp_path, first + gap + other, block)
     assert names(trace) == ["a"]
     size = len(other.encode())
-    message = f"{size:,} bytes stand behind the first document of the file: only it was read"
+    message = counted(size, BEHIND)
     assert said(trace) == [("more-documents", 1, message)]
     assert trace.rank == (3 if first is FIRST else 0)
 
@@ -108,7 +111,7 @@ def test_bytes_that_are_not_kept_are_counted(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(kineto_salvage, "MOST_EVENT", 500)
     other = f'{{"traceEvents": {listed(*"bcdefghijklmnopqrstuvwxyz" * 40)}}}'
     trace = read(tmp_path, FIRST + other, 1_000)
-    message = f"{len(other):,} bytes stand behind the first document of the file: only it was read"
+    message = counted(len(other), BEHIND)
     assert said(trace) == [("more-documents", 1, message)]
 
 

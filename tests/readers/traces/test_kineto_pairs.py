@@ -158,14 +158,14 @@ def test_categories_that_are_not_known_count_events_not_halves(tmp_path: Path) -
     rows = [begin("n", 1, cat="npu"), end(2), begin("n", 3, cat="npu"), end(4), {**begin("o", 5), "cat": 3}, end(6)]
     trace = read(tmp_path, [whole("x", 1, 2), *rows])
     assert said(trace) == [
-        ("no-category", 1, "1 events without a category are left out"),
+        ("no-category", 1, "1 event without a category is left out"),
         ("unknown-category", 2, "2 events of categories that are not known are left out: npu"),
     ]
 
 
 def test_a_trace_of_halves_without_categories_is_refused(tmp_path: Path) -> None:
     rows = [{key: value for key, value in begin("a", 1).items() if key != "cat"}, end(2)]
-    with pytest.raises(UnreadableFileError, match=r"none of the 2 events has a category of torch\.profiler"):
+    with pytest.raises(UnreadableFileError, match=r"none of 2 events has a category of torch\.profiler"):
         read(tmp_path, rows)
 
 

@@ -110,7 +110,7 @@ def test_graphs_by_node_and_as_a_whole(tmp_path: Path) -> None:
     assert trace.work.graph_node.tolist() == [34, -1, -1]
     assert trace.work.launch.tolist() == [-1, -1, 0]
     fault = next(fault for fault in trace.faults if fault.code == "graph-as-a-whole")
-    assert fault.message == "1 replays of CUDA graphs have no kernels: profile with --cuda-graph-trace=node"
+    assert fault.message == "1 replay of a CUDA graph has no kernels: profile with --cuda-graph-trace=node"
 
 
 def test_waiting_is_no_device_work(tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ def said(trace: Trace) -> list[tuple[str, int, str]]:
 
 
 def lost(*texts: str) -> tuple[str, int, str]:
-    size = sum(map(len, texts))
-    return ("broken-json", len(texts), f"{len(texts)} pieces of broken JSON ({size:,} bytes) could not be read")
+    size, pieces = sum(map(len, texts)), "1 piece" if len(texts) == 1 else f"{len(texts)} pieces"
+    return ("broken-json", len(texts), f"{pieces} of broken JSON ({size:,} bytes) could not be read")
 
 
 def test_a_file_cut_within_a_record(tmp_path: Path) -> None:
@@ -145,7 +145,8 @@ def test_tables_that_stand_behind_the_cut_are_missed_by_name(tmp_path: Path) -> 
 def test_values_of_another_form_are_left_out(tmp_path: Path, was: str, becomes: str, count: int) -> None:
     trace = read(tmp_path, WHOLE.replace(was, becomes, 1))
     assert len(trace.work) >= 4
-    message = f"{count} values that are not as rocprofv3 writes them are left out"
+    one = "1 value that is not as rocprofv3 writes it is left out"
+    message = one if count == 1 else f"{count} values that are not as rocprofv3 writes them are left out"
     assert said(trace)[0] == ("bad-event", count, message)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from suanli.explain.fleet.ranks import spans
 from suanli.nouns.fleet import FleetReport, RankRow
-from suanli.units import MEGA, format_bytes_per_s, format_percent, format_seconds
+from suanli.units import MEGA, counted, format_bytes_per_s, format_percent, format_seconds
 
 NOTABLE_FRACTION = 0.01  # of device time, of waiting that is worth a sentence
 OUTSTANDING = 2.0  # times the even share of waiting for which a rank is named
@@ -36,7 +36,7 @@ def _waiting(report: FleetReport) -> list[str]:
         return []
     return [
         f"{format_percent(share)} of device time is spent in collectives before the last rank has come "
-        f"({_time(waiting)} over {len(report.ranks)} devices)"
+        f"({_time(waiting)} over {counted(len(report.ranks), '{count} {devices|device}')})"
     ]
 
 
@@ -49,8 +49,8 @@ def _late(report: FleetReport) -> list[str]:
     if share < OUTSTANDING / len(report.ranks):
         return []
     return [
-        f"{_name(row)} is waited for most: {format_percent(share)} of all waiting, last to {row.last} of "
-        f"{row.matched} collectives"
+        f"{_name(row)} is waited for most: {format_percent(share)} of all waiting, last to "
+        + counted(row.matched, f"{row.last:,} of {{count}} {{collectives|collective}}")
     ]
 
 
@@ -61,7 +61,8 @@ def _name(row: RankRow) -> str:
 def _slow(report: FleetReport) -> list[str]:
     return [
         f"rank {each.rank} computes {format_percent(each.slower_fraction)} longer than the ranks beside it in "
-        f"{each.times} of {each.of} steps ({_time(each.seconds)} against {_time(each.median_s)})"
+        f"{each.times} of {counted(each.of, '{count} {steps|step}')} "
+        f"({_time(each.seconds)} against {_time(each.median_s)})"
         for each in report.stragglers if each.by == "step"
     ]  # fmt: skip
 
@@ -72,8 +73,8 @@ def _kernels(report: FleetReport) -> list[str]:
         if each.by == "kernel":
             ranks[each.rank].append(each.seconds - each.median_s)
     return [
-        f"rank {rank} takes {_time(sum(more))} longer than others in {len(more)} "
-        f"{'kernel' if len(more) == 1 else 'kernels'} that it runs as often"
+        f"rank {rank} takes {_time(sum(more))} longer than others in "
+        f"{counted(len(more), '{count} {kernels|kernel}')} that it runs as often"
         for rank, more in sorted(ranks.items(), key=lambda each: -sum(each[1]))[:3]
     ]
 

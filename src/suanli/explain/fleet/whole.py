@@ -25,6 +25,7 @@ from suanli.explain.usage import seconds
 from suanli.nouns.fleet import FleetReport, LostRank, RankRow
 from suanli.nouns.summary import RankSummary
 from suanli.nouns.trace import TraceFault
+from suanli.units import counted
 
 NO_WORK = "the trace has no work of a device"
 ROUNDS = 3  # of letting go what is no call: each makes the clocks a little better
@@ -168,7 +169,9 @@ def _reasons(matmul: float, calls: int, units: int, staged: bool, no_experts: st
     found = {
         "attributed_fraction": "" if matmul else "no matmul time",
         "matched_fraction": "" if calls else "no rank communicates",
-        "stragglers": "" if units >= FEWEST else f"{units} devices: a median of others needs {FEWEST}",
+        "stragglers": ""
+        if units >= FEWEST
+        else f"{counted(units, '{count} {devices|device}')}: a median of others needs {FEWEST}",
         "stages": ""
         if staged
         else "no group called a pipeline, and no chain of sends and receives that name their peer",

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suanli.nouns.trace import TraceDevice, TraceFault
+from suanli.readers.traces.sentences import backward, no_time
+from suanli.units import counted
 
 Array = npt.NDArray[Any]
 Item = TypeVar("Item")
@@ -44,7 +46,7 @@ class Names(Once[str]):
 
 
 class Faults:
-    """Faults by code: counted, one sentence each. `{count}` in a sentence is replaced at the end."""
+    """Faults by code: counted, one sentence each, as `suanli.units.counted` has it, made at the end."""
 
     def __init__(self, given: Iterable[TraceFault] = ()) -> None:
         self._given = list(given)
@@ -67,11 +69,11 @@ class Faults:
 
     def found(self) -> tuple[TraceFault, ...]:
         """All of them, those given first."""
-        counted = (
-            TraceFault(code=code, count=count, message=self._sentences[code].format(count=f"{count:,}"))
+        of_counts = (
+            TraceFault(code=code, count=count, message=counted(count, self._sentences[code]))
             for code, count in self._counts.items()
         )
-        return (*self._given, *counted)
+        return (*self._given, *of_counts)
 
 
 def within(values: Array, bound: int) -> Array:
@@ -81,12 +83,13 @@ def within(values: Array, bound: int) -> Array:
 
 
 def sound(start_ns: Array, end_ns: Array, faults: Faults, what: str) -> Array:
-    """Which rows have times that can be: an end not before its start, both within int64. Others are counted."""
+    """Which rows have times that can be: an end not before its start, both within int64. Others are counted
+    in sentences about `what`, in both numbers: `{spans|span}`.
+    """
     inside = within(start_ns, LARGEST) & within(end_ns, LARGEST)
     forward = end_ns >= start_ns
-    faults.add("no-time", int((~inside).sum()), f"{{count}} {what} without a time that can be are left out")
-    backward = int((inside & ~forward).sum())
-    faults.add("negative-duration", backward, f"{{count}} {what} that end before they start are left out")
+    faults.add("no-time", int((~inside).sum()), no_time(what))
+    faults.add("negative-duration", int((inside & ~forward).sum()), backward(what))
     return inside & forward
 
 

@@ -23,12 +23,14 @@ from suanli.readers.traces.columns import sorted_tables
 from suanli.readers.traces.gathered import LARGEST, Array, Faults, Names, Once, devices_seen, joined
 from suanli.readers.traces.json_salvage import salvage_events
 from suanli.readers.traces.opened import read_unpacked, refuse
+from suanli.readers.traces.sentences import CUT, EVENTS, backward, behind, broken_json, no_time
 from suanli.units import KILO
 
 MOST_EVENTS = 1_000_000  # where XLA cuts (xplane_to_trace_events.cc); TF_PROFILER_TRACE_VIEWER_MAX_EVENTS overrules
 _NS_PER_US = Decimal(KILO)
 _HALF = Decimal("0.5")
 _SMALLEST, _LARGEST = -400, 400  # powers of ten of a time: beyond them exact decimals are only slow
+_ODD = "{count} {events that are not as JAX writes them are|event that is not as JAX writes it is} left out"
 Row = tuple[int, ...]
 
 
@@ -78,12 +80,10 @@ def _salvaged(path: str | os.PathLike[str], content: bytes, problem: Exception, 
     if found is None or not any(event.ph for event in events):
         hint = "Give the .xplane.pb beside it, which can be read as far as it goes."
         refuse(path, "bad_jax_json", "the file is no trace.json of JAX", got=str(problem)[:200], hint=hint)
-    lost = f"{{count}} pieces of broken JSON ({found.lost_bytes:,} bytes) could not be read"
-    faults.add("broken-json", found.lost_pieces, lost)
-    faults.add("bad-event", odd, "{count} events that are not as JAX writes them are left out")
-    faults.add("truncated", int(found.cut), "the file ends within its list of events: it was cut, or never finished")
-    behind = f"{found.bytes_behind:,} bytes stand behind the first document of the file: only it was read"
-    faults.add("more-documents", int(found.bytes_behind > 0), behind)
+    faults.add("broken-json", found.lost_pieces, broken_json(found.lost_bytes))
+    faults.add("bad-event", odd, _ODD)
+    faults.add("truncated", int(found.cut), CUT)
+    faults.add("more-documents", int(found.bytes_behind > 0), behind(found.bytes_behind))
     if found.broken_around:
         faults.note("broken-json", "what stands outside the events is no JSON")
     return events
@@ -126,9 +126,8 @@ class _Reading:
         )
 
     def _note(self, devices: bool, work: bool) -> None:
-        self.faults.add("no-time", self.bad["no-time"], "{count} events without a time that can be are left out")
-        backward = self.bad["negative-duration"]
-        self.faults.add("negative-duration", backward, "{count} events that end before they start are left out")
+        self.faults.add("no-time", self.bad["no-time"], no_time(EVENTS))
+        self.faults.add("negative-duration", self.bad["negative-duration"], backward(EVENTS))
         if len(self.events) >= MOST_EVENTS:
             self.faults.note("dropped-events", f"the file is full at {MOST_EVENTS:,} events: give the .xplane.pb")
         if not devices:

@@ -20,10 +20,18 @@ from suanli.readers.traces.kineto_links import linked
 from suanli.readers.traces.kineto_meta import KinetoMeta
 from suanli.readers.traces.kineto_part import has_halves, no_gc, read_texts
 from suanli.readers.traces.kineto_salvage import EventReader, lost_names
+from suanli.readers.traces.sentences import CUT, broken_json
 from suanli.readers.traces.source import Progress, Source, refuse
-from suanli.units import GIGA, HOUR
+from suanli.units import GIGA, HOUR, counted
 
 _STEP = "ProfilerStep"
+_REPAIRED = "{count} {pieces|piece} of broken JSON read after repair (quotes, escapes, bare words)"
+_NO_EVENT = "none of {count} {items|item} of the list is an event"
+_NO_TIME = "{count} {events|event} without a time {are|is} left out"
+_OTHER_PHASE = "{count} {events that are|event that is} neither whole nor {halves|half} of one {are|is} left out"
+_NEGATIVE = "{count} {events|event} of negative duration {are|is} left out"
+_NO_CATEGORY = "{count} {events|event} without a category {are|is} left out"
+_UNKNOWN = "{count} {events of categories that are|event of a category that is} not known {are|is} left out"
 _EPOCH_NS = 10**9 * GIGA  # September 2001: a clock that stands before it counts from something else
 
 
@@ -98,14 +106,14 @@ def _check_any(source: Source, reader: EventReader, columns: KinetoColumns, rows
     """Refuse a file whose events are all of another kind, or all broken."""
     state = reader.state
     if state.events and state.strangers == state.events:
-        refuse(source.path, "no_known_events", f"none of the {state.events:,} items of the list is an event",
+        refuse(source.path, "no_known_events", counted(state.events, _NO_EVENT),
                got="items without a phase (ph)", hint="Is it a trace of torch.profiler?")  # fmt: skip
     if rows or not (state.uncategorised or columns.unknown or (state.lost_pieces and not state.events)):
         return
     if not state.events:
         refuse(source.path, "broken_json", "no event of the trace can be read: its JSON is broken throughout")
     got = f"categories {lost_names(columns.unknown)}" if columns.unknown else "events without a category"
-    message = f"none of the {state.events:,} events has a category of torch.profiler"
+    message = counted(state.events, "none of {count} {events|event} has a category of torch.profiler")
     refuse(source.path, "no_known_events", message, got=got, expected="kernel, cpu_op, cuda_runtime and their kin")
 
 
@@ -139,19 +147,18 @@ class _Faults:
     def _of_json(self) -> list[tuple[str, int, str]]:
         reader, found = self.reader.state, []
         if reader.lost_pieces:
-            what = f"{_pieces(reader.lost_pieces)} of broken JSON ({reader.lost_bytes:,} bytes) could not be read"
+            what = counted(reader.lost_pieces, broken_json(reader.lost_bytes))
             found.append(("broken-json", reader.lost_pieces, what))
         if reader.repaired:
-            what = f"{_pieces(reader.repaired)} of broken JSON read after repair (quotes, escapes, bare words)"
-            found.append(("repaired-json", reader.repaired, what))
+            found.append(("repaired-json", reader.repaired, counted(reader.repaired, _REPAIRED)))
         if not reader.ended:
-            found.append(("truncated", 1, "the file ends within its list of events: it was cut, or never finished"))
+            found.append(("truncated", 1, CUT))
         return found
 
     def _of_events(self) -> list[tuple[str, int, str]]:
         columns, found = self.columns, []
         if columns.no_time:
-            found.append(("no-time", columns.no_time, f"{columns.no_time:,} events without a time are left out"))
+            found.append(("no-time", columns.no_time, counted(columns.no_time, _NO_TIME)))
         begins, ends = self.reader.state.begins, self.reader.state.ends
         if begins or ends:
             what = f"halves of events are left out: {begins:,} B without an E, {ends:,} E without a B"
@@ -159,21 +166,15 @@ class _Faults:
         others = +columns.phases
         if others:
             count, names = sum(others.values()), lost_names(repr(phase[:9]) for phase in others)
-            what = f"{count:,} events that are neither whole nor halves of one are left out: ph {names}"
-            found.append(("other-phase", count, what))
+            found.append(("other-phase", count, f"{counted(count, _OTHER_PHASE)}: ph {names}"))
         if columns.negative:
-            mine = f"{columns.negative_work:,} of a device"
-            what = f"{columns.negative:,} events of negative duration are left out, {mine}"
+            what = f"{counted(columns.negative, _NEGATIVE)}, {columns.negative_work:,} of a device"
             found.append(("negative-duration", columns.negative, what))
         if self.reader.state.uncategorised:
             count = self.reader.state.uncategorised
-            found.append(("no-category", count, f"{count:,} events without a category are left out"))
+            found.append(("no-category", count, counted(count, _NO_CATEGORY)))
         if columns.unknown:
             count = sum(columns.unknown.values())
-            what = f"{count:,} events of categories that are not known are left out: {lost_names(columns.unknown)}"
+            what = f"{counted(count, _UNKNOWN)}: {lost_names(columns.unknown)}"
             found.append(("unknown-category", count, what))
         return found
-
-
-def _pieces(count: int) -> str:
-    return "1 piece" if count == 1 else f"{count:,} pieces"

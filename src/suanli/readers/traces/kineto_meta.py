@@ -11,6 +11,8 @@ from typing import Any
 
 from suanli.nouns.trace import TraceDevice, TraceFault
 from suanli.readers.traces.kineto_details import ranks_of
+from suanli.readers.traces.sentences import behind
+from suanli.units import counted
 
 KEYS = (
     "schemaVersion", "deviceProperties", "computeProperties", "distributedInfo", "baseTimeNanoseconds", "INFO",
@@ -27,6 +29,8 @@ _VERSIONS = {
 }  # fmt: skip
 _RANK = re.compile(r"(?:^|[^a-z])(?:rank|worker)[-_ .=]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _DROPPED = re.compile(r"Out-of-range = (\d{1,18})")
+_OUTSIDE = "the profiler dropped {count} {events|event} as out of its window (Out-of-range in its log)"
+_SECOND_LIST = "a second list of traceEvents stands behind the first: its {count} {events are|event is} left out"
 _STOPPED = re.compile(r"CUPTI stopped early\? = [1-9]")
 _LARGEST_BASE = 25 * 10**17  # nanoseconds: the year 2049; with it times fit int64
 _BLANK = "\ufeff \t\r\n"
@@ -140,15 +144,12 @@ class KinetoMeta:
             message = "what stands outside the events is no JSON: only keys that could be made out were read"
             found.append(TraceFault(code="broken-json", count=1, message=message))
         if self.bytes_behind:
-            message = f"{self.bytes_behind:,} bytes stand behind the first document of the file: only it was read"
-            found.append(TraceFault(code="more-documents", count=1, message=message))
+            found.append(TraceFault(code="more-documents", count=1, message=behind(self.bytes_behind)))
         if self.events_behind:
             count = self.events_behind
-            message = f"a second list of traceEvents stands behind the first: its {count:,} events are left out"
-            found.append(TraceFault(code="more-documents", count=count, message=message))
+            found.append(TraceFault(code="more-documents", count=count, message=counted(count, _SECOND_LIST)))
         if dropped:
-            message = f"the profiler dropped {dropped:,} events as out of its window (Out-of-range in its log)"
-            found.append(TraceFault(code="dropped-events", count=dropped, message=message))
+            found.append(TraceFault(code="dropped-events", count=dropped, message=counted(dropped, _OUTSIDE)))
         if any(_STOPPED.search(line) for line in lines):
             message = "CUPTI stopped before the end of the window: work after that is missing"
             found.append(TraceFault(code="dropped-events", count=0, message=message))

@@ -43,6 +43,8 @@ from suanli.readers.traces.nsys_work import (
     device_columns,
 )
 from suanli.readers.traces.opened import refuse
+from suanli.readers.traces.sentences import NO_DEVICE, SPANS
+from suanli.readers.traces.sentences import WORK as PIECES
 
 WORK = (KERNEL, MEMCPY, MEMSET, GRAPH)
 SYNCHRONIZATION = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"  # waiting is no device work
@@ -153,7 +155,7 @@ def _host(of: Gathering, calls: Columns, ranges: Columns) -> tuple[Columns, tupl
     """All spans that have a time, `thread` as a place among the labels, and `process` (globalPid) beside."""
     apart = np.concatenate((np.zeros(len(calls["thread"]), dtype=bool), ranges.get("apart", np.empty(0, dtype=bool))))
     merged = {name: np.concatenate((calls[name], ranges[name])) for name in HOST}
-    kept = sound(merged["start_ns"], merged["end_ns"], of.faults, "host spans")
+    kept = sound(merged["start_ns"], merged["end_ns"], of.faults, SPANS)
     merged, apart = {name: values[kept] for name, values in merged.items()}, apart[kept]
     thread = np.where(merged["thread"] == NONE, 0, merged["thread"])
     lanes, place = np.unique(np.stack((thread, apart.astype(np.int64))), axis=1, return_inverse=True)
@@ -177,9 +179,9 @@ def _work(of: Gathering, host: Columns) -> Columns:
     if not work:
         return {name: np.empty(0, dtype=np.int64) for name in ("start_ns", "end_ns", "device")}
     placed = within(work["device"], 2**31)
-    of.faults.add("no-device", int((~placed).sum()), "{count} pieces of device work without a device are left out")
+    of.faults.add("no-device", int((~placed).sum()), NO_DEVICE)
     work = {name: values[placed] for name, values in work.items()}
-    kept = sound(work["start_ns"], work["end_ns"], of.faults, "pieces of device work")
+    kept = sound(work["start_ns"], work["end_ns"], of.faults, PIECES)
     work = {name: values[kept] for name, values in work.items()}
     process = work["process"]
     work["launch"] = _launches(of, work, host)
@@ -195,7 +197,8 @@ def _launches(of: Gathering, work: Columns, host: Columns) -> Array:
     if len(callers) == 1:
         process = np.where(unsaid, callers[0], process)
     elif len(callers):
-        sentence = "{count} pieces of device work do not say their process, of several: they have no launch"
+        sentence = "{count} {pieces|piece} of device work {do not say their|does not say its} process, of several: "
+        sentence += "{they have|it has} no launch"
         of.faults.add("no-process", int(unsaid.sum()), sentence)
     return joined(process, work["correlation"], calls, host["correlation"])
 

@@ -113,7 +113,7 @@ def diagnostics(tables: Tables, faults: Faults) -> None:
         code = "dropped-events" if _LOST.search(text) else "diagnostic"
         faults.say(code, count, f"the profiler says: {text}")
     rest = len(texts) - _MOST_DIAGNOSTICS
-    faults.add("diagnostic", rest, "{count} more warnings of the profiler") if rest > 0 else None
+    faults.add("diagnostic", rest, "{count} more {warnings|warning} of the profiler") if rest > 0 else None
 
 
 def threads(tables: Tables, numbers: list[int], texts: dict[int, str]) -> tuple[tuple[str, str], ...]:

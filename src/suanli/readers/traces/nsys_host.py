@@ -74,7 +74,9 @@ def _ranges(of: Gathering, raw: Mapping[str, Array]) -> tuple[Array, Array]:
     ranged = np.isin(kinds, (*PUSHED, *STARTED))
     # exports in which nothing may be NULL have 0 for the end of a range that nobody ended
     open_end = ranged & ((raw["end"] == NONE) | ((raw["end"] == 0) & (raw["start"] > 0)))
-    of.faults.add("open-range", int(open_end.sum()), "{count} NVTX ranges have no end and are left out")
+    of.faults.add(
+        "open-range", int(open_end.sum()), "{count} NVTX {ranges have no end and are|range has no end and is} left out"
+    )
     return np.flatnonzero(mark | (ranged & ~open_end)), np.where(mark, raw["start"], raw["end"])
 
 
@@ -118,7 +120,9 @@ class _Ranges:
         json_text, binary, number = more
         found = self.payloads.read(json_text or self.of.texts.get(number), binary)
         self.of.faults.add(
-            "payload", int(found is None and binary is not None), "{count} NVTX payloads of NCCL could not be read"
+            "payload",
+            int(found is None and binary is not None),
+            "{count} NVTX {payloads|payload} of NCCL could not be read",
         )
         if found and COMMUNICATOR in found and RANKS in found:
             self.ranks[found[COMMUNICATOR]] = found[RANKS]

@@ -24,6 +24,9 @@ COPIES = {
     11: "UVM HtoD", 12: "UVM DtoH", 13: "UVM DtoD",
 }  # fmt: skip
 Columns = dict[str, Array]
+_WHOLE = (
+    "{count} {replays of CUDA graphs have|replay of a CUDA graph has} no kernels: profile with --cuda-graph-trace=node"
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def _kernels(of: Gathering) -> Columns:
         chosen = np.where((chosen == NONE) & known, raw[column], chosen)
     numbers, place = np.unique(chosen, return_inverse=True)
     named = of.names.column(of.texts.get(number, "kernel without a name") for number in numbers.tolist())
-    of.faults.add("no-name", int((chosen == NONE).sum()), "{count} kernels have no name in StringIds")
+    of.faults.add("no-name", int((chosen == NONE).sum()), "{count} {kernels have|kernel has} no name in StringIds")
     shapes = [raw[name] for name in _SHAPE]
     first, number = distinct(shapes)
     details = [_detail(of, [int(column[row]) for column in shapes]) for row in first.tolist()]
@@ -123,6 +126,5 @@ def _graphs(of: Gathering) -> Columns:
     made, _ = _common(of, GRAPH, (), WorkKind.KERNEL)
     graphs, place = np.unique(made["graph"], return_inverse=True)
     labels = (f"CUDA graph {graph}" if graph >= 0 else "CUDA graph" for graph in graphs.tolist())
-    sentence = "{count} replays of CUDA graphs have no kernels: profile with --cuda-graph-trace=node"
-    of.faults.add("graph-as-a-whole", len(place), sentence)
+    of.faults.add("graph-as-a-whole", len(place), _WHOLE)
     return made | {"name": of.names.column(labels)[place].astype(np.int64)}

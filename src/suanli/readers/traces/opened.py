@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from suanli.errors import Fault, UnreadableFileError
 from suanli.nouns.trace import TraceFault
+from suanli.readers.traces import sentences
 from suanli.units import GIBI, MEBI
 
 MAX_BYTES = 16 * GIBI  # of a trace, unpacked: far beyond what a profiler writes for one rank
@@ -35,8 +36,7 @@ def read_unpacked(path: Path) -> tuple[bytes, tuple[TraceFault, ...]]:
     unpacked = unpacked.removeprefix(_MARK)
     if whole:
         return unpacked, ()
-    message = f"the gzip file is cut off or broken: {len(unpacked):,} bytes of it could be unpacked"
-    return unpacked, (TraceFault(code="broken-gzip", count=1, message=message),)
+    return unpacked, (TraceFault(code="broken-gzip", count=1, message=sentences.unpacked(len(unpacked))),)
 
 
 def checked_size(path: Path) -> int:

@@ -21,6 +21,8 @@ from suanli.readers.traces.gathered import Array, Faults, Names, Once, devices_s
 from suanli.readers.traces.opened import read_unpacked, refuse
 from suanli.readers.traces.rocprofv3_records import Agent, Document, Extent, Handle, Process, Record, Symbol
 from suanli.readers.traces.rocprofv3_salvage import salvaged
+from suanli.readers.traces.sentences import NO_DEVICE, SPANS
+from suanli.readers.traces.sentences import WORK as PIECES
 
 _GPU = 2  # of agents: 1 is a CPU
 _COPIES = {
@@ -70,7 +72,7 @@ class _Reading:
         for number, process in enumerate(self.processes):
             _OneProcess(self, number, process).read()
         events = len(self.work) + len(self.host)
-        work, host = self._kept(self.work, WORK, "pieces of device work"), self._kept(self.host, HOST, "host spans")
+        work, host = self._kept(self.work, WORK, PIECES), self._kept(self.host, HOST, SPANS)
         work["launch"] = joined(work["process"], work["correlation"], host["process"], host["correlation"])
         if not len(work["launch"]):
             self.faults.note("no-device-work", "no kernel was recorded: use --kernel-trace --memory-copy-trace")
@@ -124,7 +126,9 @@ class _OneProcess:
             return None
         name = self.kernels.get(info.kernel_id)
         if not name:
-            self.into.faults.add("no-name", 1, "{count} dispatches of kernels that the file does not name")
+            self.into.faults.add(
+                "no-name", 1, "{count} {dispatches of kernels|dispatch of a kernel} that the file does not name"
+            )
         grid, block = _extent(info.grid_size), _extent(info.workgroup_size)
         detail = self.into.details.place((grid, block), OpDetail(kernel={"grid": grid, "block": block}))
         place = self.into.names.of(name or f"kernel {info.kernel_id}")
@@ -136,7 +140,7 @@ class _OneProcess:
         ends = (record.dst_agent_id.handle, record.src_agent_id.handle)
         device = next((self.gpus[end] for end in ends if end in self.gpus), None)
         if device is None:
-            self.into.faults.add("no-device", 1, "{count} pieces of device work without a device are left out")
+            self.into.faults.add("no-device", 1, NO_DEVICE)
             return None
         label = _COPIES.get(self._operation(record).removeprefix(_COPY))
         copy = -1 if label is None else self.into.copies.of(label)
@@ -164,7 +168,7 @@ class _OneProcess:
     def _device(self, agent: Handle) -> int | None:
         device = self.gpus.get(agent.handle)
         if device is None:
-            self.into.faults.add("no-device", 1, "{count} pieces of device work without a device are left out")
+            self.into.faults.add("no-device", 1, NO_DEVICE)
         return device
 
 

@@ -9,7 +9,9 @@ import msgspec
 from suanli.readers.traces.gathered import Faults
 from suanli.readers.traces.rocprofv3_mend import PROCESSES, salvage_document
 from suanli.readers.traces.rocprofv3_records import Agent, Kind, Meta, Process, Record, Records, Strings, Symbol, Text
+from suanli.readers.traces.sentences import behind, broken_json
 
+_ODD = "{count} {values that are not as rocprofv3 writes them are|value that is not as rocprofv3 writes it is} left out"
 Made = TypeVar("Made", bound=msgspec.Struct)
 
 
@@ -24,12 +26,10 @@ def salvaged(content: bytes, faults: Faults) -> list[Process]:
     processes = [_process(each, odd) for each in _items(listed, odd) if _is_process(each, odd)]
     if not any(getattr(process.buffer_records, name) for process in processes for name in Records.__struct_fields__):
         return []
-    lost = f"{{count}} pieces of broken JSON ({found.lost_bytes:,} bytes) could not be read"
-    faults.add("broken-json", found.lost_pieces, lost)
-    faults.add("bad-event", len(odd), "{count} values that are not as rocprofv3 writes them are left out")
+    faults.add("broken-json", found.lost_pieces, broken_json(found.lost_bytes))
+    faults.add("bad-event", len(odd), _ODD)
     faults.add("truncated", int(found.cut), "the file ends within its records: it was cut, or never finished")
-    behind = f"{found.bytes_behind:,} bytes stand behind the first document of the file: only it was read"
-    faults.add("more-documents", int(found.bytes_behind > 0), behind)
+    faults.add("more-documents", int(found.bytes_behind > 0), behind(found.bytes_behind))
     return processes
 
 

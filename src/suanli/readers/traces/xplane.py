@@ -21,6 +21,7 @@ from suanli.readers.traces.columns import sorted_tables
 from suanli.readers.traces.gathered import Array, Faults, Names, Once, devices_seen, distinct, joined
 from suanli.readers.traces.hlo_proto import HloModules
 from suanli.readers.traces.opened import read_unpacked, refuse
+from suanli.readers.traces.sentences import BROKEN_OFF
 from suanli.readers.traces.wire import Data
 from suanli.readers.traces.xplane_events import events_of
 from suanli.readers.traces.xplane_space import EventName, Line, Plane, planes
@@ -46,7 +47,7 @@ def read_xplane(path: str | os.PathLike[str]) -> Trace:
     if not any(plane.name.isprintable() and plane.name for plane in found):
         refuse(path, "not_xspace", "the file is no XSpace", expected="an .xplane.pb of JAX, XLA or TensorFlow")
     faults = Faults(given)
-    faults.add("broken-record", len(set(breaks)), "{count} records of the file break off and are left out")
+    faults.add("broken-record", len(set(breaks)), BROKEN_OFF)
     return _Reading(str(path), data, found, faults).trace()
 
 

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from suanli.readers.traces.gathered import LARGEST, Array, Faults, Names, within
+from suanli.readers.traces.sentences import BROKEN_OFF, EVENTS, backward, no_time
 from suanli.readers.traces.wire import BYTES, VARINT, Data, rounds
 from suanli.readers.traces.xplane_space import INT64, REFERENCE, STRING, UINT64, Line, Plane
 from suanli.units import KILO
 
 PS_PER_NS = KILO
 _HALF = PS_PER_NS // 2
+_SUMS = "{count} {events are sums without a time and are|event is a sum without a time and is} left out"
 
 
 @dataclass(frozen=True)
@@ -92,14 +94,14 @@ def events_of(data: Data, plane: Plane, lines: Sequence[Line], faults: Faults) -
             column[each.record[at]] = each.value[at].view(np.int64)
         at = (each.number == 4) & (each.kind == BYTES)
         stats.append((each.record[at], each.value[at].astype(np.int64), each.end[at]))
-    faults.add("broken-record", int(broken.sum()), "{count} records of the file break off and are left out")
-    faults.add("aggregated", int((aggregated > 0).sum()), "{count} events are sums without a time and are left out")
+    faults.add("broken-record", int(broken.sum()), BROKEN_OFF)
+    faults.add("aggregated", int((aggregated > 0).sum()), _SUMS)
     based = np.array([each.timestamp_ns for each in lines], dtype=np.int64)[line] if len(lines) else line
     sane = within(based, LARGEST) & within(offset, LARGEST) & (duration < LARGEST)
-    faults.add("no-time", int((~sane & ~broken).sum()), "{count} events without a time that can be are left out")
-    backward = sane & (duration < 0)
-    faults.add("negative-duration", int(backward.sum()), "{count} events that end before they start are left out")
-    kept = np.flatnonzero(sane & ~backward & ~broken & (aggregated == 0))
+    faults.add("no-time", int((~sane & ~broken).sum()), no_time(EVENTS))
+    reversed_ = sane & (duration < 0)
+    faults.add("negative-duration", int(reversed_.sum()), backward(EVENTS))
+    kept = np.flatnonzero(sane & ~reversed_ & ~broken & (aggregated == 0))
     first, last = (based[kept] + _nanoseconds(ps[kept]) for ps in (offset, offset + duration))
     return Events(line[kept], kind[kept], first, last, _stats(data, plane, stats, kept, len(start)))
 
