@@ -2,8 +2,9 @@
 
 The texts lie in `words_zh/*.toml`, English = 中文. A key with braces is a pattern: `{n}`, `{m}`, `{k}` stand for a
 number, `{q…}` for a number with its unit, `{t…}` for a text that is translated in turn, `{parts}` for names with their
-amounts, `{counts}` for numbers of named things, `{w…}` for one word, any other name for what stays as it is. What
-stands behind the letter of a legend (`T: tokens [B]`), and the parts of a list of sources, are looked up by themselves.
+amounts, `{counts}` for numbers of named things, `{each}` for a list of texts, `{w…}` for one word, `{o…}` for a name
+that may hold blanks, `{file}` for a path, any other name for what stays as it is. What stands behind the letter of a
+legend (`T: tokens [B]`), and the parts of a list of sources, are looked up by themselves.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ _LANGUAGE: ContextVar[str] = ContextVar("language of reports", default="en")
 _NUMBER = r"[+\-−$±]?\d[\d.,]*(?:e[+-]?\d+)?"
 _QUANTITY = rf"n/a|[+\-−±]? ?\$?{_NUMBER}(?: ?(?:%|[A-Za-zµ/·²]+))?"
 _HOLE = re.compile(r"\{(\w+)\}")
+_HOLES = {  # what stands in a hole, by the first letter of its name
+    "n": _NUMBER, "m": _NUMBER, "k": _NUMBER, "q": _QUANTITY, "w": r"[^\s;]+", "o": r"(?:(?!; ).)+?",
+    "f": r"(?:(?!: |; ).)*\.[^\s:;]+",
+}  # fmt: skip
 # What is the same in every language: figures with their units, names without a blank.
 _NEUTRAL = re.compile(rf"(?:{_QUANTITY})|[^\s一-鿿]*[\d_./:=#()\-][^\s一-鿿]*|[\W\d]*")
 _DAYS = re.compile(rf"({_NUMBER}) days?")
@@ -115,6 +120,8 @@ def _part(name: str, text: str, lang: str) -> tuple[str, bool]:
         return "，".join(_amount(each, lang) for each in text.split(", ")), True
     if name == "counts":
         return "，".join(_counted(each, lang) for each in text.split(", ")), True
+    if name == "each":
+        return "，".join(translate(each, lang) for each in text.split(", ")), True
     return said(text, lang) if name[0] in "tq" else (text, True)
 
 
@@ -154,5 +161,4 @@ def _expression(key: str) -> re.Pattern[str]:
 
 
 def _hole(name: str) -> str:
-    kind = {"n": _NUMBER, "m": _NUMBER, "k": _NUMBER, "q": _QUANTITY, "w": r"[^\s;]+"}.get(name[0], ".+?")
-    return f"(?P<{name}>{kind})"
+    return f"(?P<{name}>{_HOLES.get(name[0], '.+?')})"
