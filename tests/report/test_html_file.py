@@ -155,6 +155,26 @@ def test_a_note_is_titled_in_the_language() -> None:
     assert Parsed(note_html(replace(NOTE, title="Time: goodput"), "en")).all("h3")[0].text == "Time: goodput"
 
 
+@pytest.mark.parametrize(
+    ("title", "chinese"),
+    [
+        # a label may hold a colon of its own
+        ("Idle: fewer launches: CUDA graphs, torch.compile, fused optimizers: at most",
+         "空闲：减少启动：CUDA 计算图、torch.compile、融合的优化器：最多"),
+        ("Idle: a thing: never named: at most", "空闲：a thing：never named：最多"),
+    ],
+)  # fmt: skip
+def test_a_title_is_translated_part_by_part(title: str, chinese: str) -> None:
+    assert Parsed(note_html(replace(NOTE, title=title), "zh")).all("h3")[0].text == chinese
+    assert Parsed(note_html(replace(NOTE, title=title), "en")).all("h3")[0].text == title
+
+
+def test_a_formula_in_words_is_in_the_language() -> None:
+    note = replace(NOTE, formula="union of the spans of that kind")
+    assert Parsed(note_html(note, "zh")).all("p", "formula")[0].text == "该类区间的并集"
+    assert Parsed(note_html(NOTE, "zh")).all("p", "formula")[0].text == "X/P"
+
+
 def test_numbers_nothing_is_known_of_are_no_buttons(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suanli.report.html_notes.reason_of", lambda *_: None)
     notes = Notes(made("mfu"))

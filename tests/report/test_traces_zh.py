@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import html
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from suanli.errors import SuanliError
 from suanli.nouns.result import Result
 from suanli.report import words
 from suanli.report.document import Document, Facts, Lines, Table
+from suanli.report.html_file import html_file
 from suanli.report.pages import document_of
 from suanli.report.translated import translated
 from suanli.report.words import said
@@ -28,6 +30,7 @@ NAMES = (
     r"(?:NVIDIA|AMD|Intel) [\w ]+",  # names of products
     r"suanli gpus \S+",  # a command to type
     r"剖析器的原话：.*",  # the profiler's own words, quoted
+    r"Williams, Waterman and Patterson \d+",  # authors
     r"收到：.*",  # what stands in the file
 )
 
@@ -46,14 +49,15 @@ def texts(document: Document) -> Iterator[str]:
 
 def left(result: Result) -> list[str]:
     """Texts of the page in 中文 with three English words in a row that are no name."""
-    found = []
-    for text in texts(translated(document_of(result), "zh")):
-        bare = text
-        for name in NAMES:
-            bare = re.sub(name, "", bare)
+    return list(without_names(texts(translated(document_of(result), "zh"))))
+
+
+def without_names(found: Iterable[str]) -> Iterator[str]:
+    """Those of the texts that hold a sentence in English."""
+    for text in found:
+        bare = re.sub("|".join(NAMES), "", text)
         if ENGLISH.search(bare):
-            found.append(text)
-    return found
+            yield text
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
@@ -151,6 +155,16 @@ def test_many_ranks_leave_no_sentence_in_english(tmp_path: Path, made_fleet: Any
     made_fleet.write_job(made_fleet.Job(**job), tmp_path)
     (tmp_path / "rank99.json").write_text("{}", encoding="utf-8")
     assert left(suanli.explain(tmp_path)) == []
+
+
+def test_no_note_of_a_page_leaves_a_sentence_in_english(tmp_path: Path) -> None:
+    """What a click opens is there too: what a number is, its formula in words, its source."""
+    path = tmp_path / "t.json"
+    path.write_text(as_text(document()), encoding="utf-8")
+    result = suanli.explain(path, compare=path, model="gpt2", seq=1024, batch=1, gpu="h100-sxm")
+    page = re.sub(r"<(script|style).*?</\1>", "", html_file(result, "zh"), flags=re.DOTALL)
+    found = set(without_names(html.unescape(re.sub(r"<[^>]+>", "\n", page)).split("\n")))
+    assert found == {"train (a backward pass in the trace)"}  # of the request, which is shown as it was made
 
 
 # --- every sentence of the source -----------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def note_html(note: WhyNote, lang: str) -> str:
     close = tag("button", "×", type="button", class_="close", aria_label=translate("close", lang))
     parts = [tag("h3", _title(note.title, lang)), tag("p", words(note.doc, lang), class_="doc")]
     if note.formula:
-        parts.append(tag("p", esc(note.formula), class_="formula"))
+        parts.append(tag("p", esc(translate(note.formula, lang)), class_="formula"))
     parts += [_pairs("numbers put in", note.values, lang), _pairs("legend", note.legend, lang)]
     if note.source:
         parts.append(tag("p", f"{words('source', lang)}: {words(note.source, lang)}", class_="source"))
@@ -53,9 +53,14 @@ def note_html(note: WhyNote, lang: str) -> str:
 
 
 def _title(text: str, lang: str) -> str:
-    """`Time: MFU`: block, label and column, each in the language."""
-    whole, known = said(text, lang)
-    return esc(whole) if known else esc("：".join(translate(part, lang) for part in text.split(": ")))
+    """`Time: MFU`: block, label and column, each in the language; labels may hold a colon of their own."""
+    left, made = text.split(": "), []
+    while left:
+        ends = range(len(left), 0, -1)
+        end = next((end for end in ends if said(": ".join(left[:end]), lang)[1]), 1)
+        made.append(translate(": ".join(left[:end]), lang))
+        left = left[end:]
+    return esc(("：" if lang == "zh" else ": ").join(made))
 
 
 def _pairs(title: str, pairs: Iterable[tuple[str, str]], lang: str) -> str:
