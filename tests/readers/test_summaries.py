@@ -72,7 +72,8 @@ def test_an_empty_summary(summary: RankSummary, tmp_path: Path) -> None:
 def changed(file: Path, metadata: Any = None, **columns: Any) -> None:
     """The file with other metadata, or with columns replaced or (None) left out."""
     table = pq.read_table(file)
-    kept = table.schema.metadata if metadata is None else metadata
+    said = pq.ParquetFile(file).metadata.metadata
+    kept = {KEY: said[KEY]} if metadata is None else metadata
     for name, values in columns.items():
         place = table.schema.get_field_index(name)
         table = table.remove_column(place)
@@ -133,9 +134,35 @@ def test_cut_files_are_refused_wherever_they_are_cut(file: Path) -> None:
         assert refusal(file).startswith("not a Parquet file in FILE")
 
 
-def test_flipped_bytes_never_crash(file: Path) -> None:
+def test_what_it_says_of_itself_is_written_once(summary: RankSummary, file: Path) -> None:
+    """pyarrow writes the metadata of a schema a second time, within its own copy of the schema."""
+    said = pq.ParquetFile(file).metadata.metadata
+    assert said[KEY] == msgspec.json.encode(summary.about)
+    assert len(said[b"ARROW:schema"]) < 6_000
+    assert pq.read_table(file).schema.metadata is None
+
+
+@pytest.mark.parametrize("place", [3, -2])
+def test_places_beyond_the_texts(file: Path, monkeypatch: pytest.MonkeyPatch, place: int) -> None:
+    """pyarrow reads places of a broken page as they stand."""
+    rows = pq.read_table(file).num_rows
+    wrong = pa.DictionaryArray.from_arrays(pa.array([place] * rows, pa.int32()), pa.array(["a", "b"]), safe=False)
+    table = pq.read_table(file)
+    table = table.set_column(table.schema.get_field_index("name"), "name", wrong)
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: table)
+    assert refusal(file) == "column name points beyond its texts in FILE."
+
+
+def test_texts_that_are_none(file: Path) -> None:
+    names = pa.array([b"\x93"] * pq.read_table(file).num_rows, type=pa.binary())
+    changed(file, name=pa.Array.from_buffers(pa.string(), len(names), names.buffers()))
+    assert refusal(file).startswith("column name holds what is no text in FILE; got ")
+
+
+@pytest.mark.parametrize("begin", range(4, 9))
+def test_flipped_bytes_never_crash(file: Path, begin: int) -> None:
     content = file.read_bytes()
-    for place in range(4, len(content), max(1, len(content) // 60)):
+    for place in range(begin, len(content), max(1, len(content) // 60)):
         file.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
         try:
             read_summary(file)

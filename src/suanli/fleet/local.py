@@ -97,4 +97,6 @@ def _alone(job: Job, known: frozenset[str], work: Work) -> Done:
         try:
             return executor.submit(work, job, known).result()
         except BrokenProcessPool:
-            return failed(job, "worker_died", "reading the trace killed its process twice", "no answer, as where memory runs out")
+            return failed(
+                job, "worker_died", "reading the trace killed its process twice", "no answer, as where memory runs out"
+            )

@@ -27,14 +27,18 @@ def summary_bytes(summary: RankSummary) -> bytes:
     """A summary as a Parquet file: zstd, texts by dictionary, times by their differences."""
     pq = parquet()
     out = io.BytesIO()
-    pq.write_table(
-        _table(summary),
+    table = _table(summary)
+    with pq.ParquetWriter(
         out,
+        table.schema,
         compression="zstd",
         compression_level=_ZSTD_LEVEL,
         use_dictionary=[name for name in COLUMNS if name not in _DELTAS],
         column_encoding=dict.fromkeys(_DELTAS, "DELTA_BINARY_PACKED"),
-    )
+    ) as writer:
+        writer.write_table(table)
+        # of the file alone: what is of the table's schema is written twice
+        writer.add_key_value_metadata({KEY: msgspec.json.encode(summary.about)})
     return out.getvalue()
 
 
@@ -50,8 +54,7 @@ def _table(summary: RankSummary) -> Any:
         missing = np.isnan(values) if name == "flops" else values < 0
         return pa.array(values, type=kind, mask=None if name in (*_DELTAS, "device", "stream") else missing)
 
-    metadata = {KEY: msgspec.json.encode(summary.about)}
-    return pa.table({name: column(name) for name in COLUMNS}).replace_schema_metadata(metadata)
+    return pa.table({name: column(name) for name in COLUMNS})
 
 
 def digest_of(path: str | os.PathLike[str]) -> str:

@@ -57,7 +57,7 @@ def is_summary(path: str | os.PathLike[str]) -> bool:
 
 def read_about(path: str | os.PathLike[str]) -> RankAbout:
     """What a summary says beside its columns. Raises UnreadableFileError as `read_summary` does."""
-    return _about(path, _opened(path).schema_arrow.metadata)
+    return _about(path, _opened(path).metadata.metadata)
 
 
 def read_summary(path: str | os.PathLike[str], columns: Collection[str] = tuple(COLUMNS)) -> RankSummary:
@@ -67,7 +67,7 @@ def read_summary(path: str | os.PathLike[str], columns: Collection[str] = tuple(
     MissingExtraError without pyarrow.
     """
     file = _opened(path)
-    about = _about(path, file.schema_arrow.metadata)
+    about = _about(path, file.metadata.metadata)
     missing = [name for name in COLUMNS if name not in file.schema_arrow.names]
     if missing:
         _refuse(path, "bad_summary", "the summary lacks columns", got=", ".join(missing))
@@ -79,7 +79,7 @@ def read_summary(path: str | os.PathLike[str], columns: Collection[str] = tuple(
     words: dict[str, tuple[str, ...]] = {}
     for name in columns:
         if COLUMNS[name][0] == WORD:
-            words[name], found[name] = _words(table[name])
+            words[name], found[name] = _words(path, name, table[name])
         else:
             found[name] = _numbers(path, name, table[name])
     _check(path, found)
@@ -116,7 +116,7 @@ def _about(path: str | os.PathLike[str], metadata: Mapping[bytes, bytes] | None)
     )  # fmt: skip
 
 
-def _words(column: Any) -> tuple[tuple[str, ...], Any]:
+def _words(path: str | os.PathLike[str], name: str, column: Any) -> tuple[tuple[str, ...], Any]:
     """Distinct texts, and the place of each row; -1 for none."""
     whole = column.combine_chunks()
     if hasattr(whole, "num_chunks"):  # a table without rows has no chunk
@@ -125,7 +125,12 @@ def _words(column: Any) -> tuple[tuple[str, ...], Any]:
         return (), np.zeros(0, dtype=np.int32)
     whole = whole if hasattr(whole, "dictionary") else whole.dictionary_encode()
     places = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    return tuple(str(each) for each in whole.dictionary.to_pylist()), places
+    if len(places) and not -1 <= places.min() <= places.max() < len(whole.dictionary):
+        _refuse(path, "broken_summary", f"column {name} points beyond its texts")
+    try:
+        return tuple(str(each) for each in whole.dictionary.to_pylist()), places
+    except UnicodeDecodeError as problem:
+        _refuse(path, "broken_summary", f"column {name} holds what is no text", got=_short(problem))
 
 
 def _numbers(path: str | os.PathLike[str], name: str, column: Any) -> Any:
