@@ -224,6 +224,7 @@ def test_every_report_can_fail(tmp_path: Path) -> None:
 # --- hostile files --------------------------------------------------------------------------------------------------
 
 TEXT = as_text(training_trace(2))
+FIRST_EVENT = TEXT.index("}}", TEXT.index("traceEvents")) + 1  # where it ends
 HOSTILE = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
@@ -235,13 +236,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Explained:
     return found
 
 
-def sound(path: Path, whole: Explained) -> None:
-    """An answer that closes and has no more busy time than the whole file, or an error of ours."""
+def sound(path: Path, whole: Explained) -> bool:
+    """Whether there is an answer: one that closes, with no more busy time than the whole file; else our own error."""
     try:
         result = suanli.explain(path)
     except SuanliError as problem:
         assert problem.exit_code == 2
-        return
+        return False
     found: Explained = result.result
     json.loads(result.to_json())
     for account in [each.account for each in (*found.devices, *found.steps)]:
@@ -249,6 +250,7 @@ def sound(path: Path, whole: Explained) -> None:
     assert sum(each.usage.busy_s for each in found.devices) <= whole.devices[0].usage.busy_s + 1e-12
     assert sum(each.flops or 0.0 for each in found.devices) <= (whole.devices[0].flops or 0.0) * (1 + 1e-12)
     assert sum(each.work for each in found.devices) <= whole.devices[0].work
+    return True
 
 
 @HOSTILE
@@ -267,7 +269,7 @@ def test_the_order_of_events_does_not_matter(tmp_path: Path, whole: Explained, s
 def test_a_file_cut_off_anywhere(tmp_path: Path, whole: Explained, at: int) -> None:
     path = tmp_path / "cut.json"
     path.write_text(TEXT[:at], encoding="utf-8")
-    sound(path, whole)
+    assert sound(path, whole) or at <= FIRST_EVENT  # with one event there is an answer
 
 
 @HOSTILE
@@ -290,7 +292,7 @@ def test_a_file_with_events_missing(tmp_path: Path, whole: Explained, drop: set[
     document["traceEvents"] = [each for at, each in enumerate(document["traceEvents"]) if at not in drop]
     path = tmp_path / "missing.json"
     path.write_text(as_text(document), encoding="utf-8")
-    sound(path, whole)
+    assert sound(path, whole)
 
 
 @pytest.mark.shared

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.readers.traces.test_kineto_widths import LAYOUTS, events, file_of
+from tests.readers.traces.test_kineto_widths import LAYOUTS, damaged, events, file_of
 
 from suanli.errors import UnreadableFileError
 from suanli.nouns.trace import Trace
@@ -183,11 +183,7 @@ def test_any_file(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], layout: tuple[str, str, str], processes: int,
     data: st.DataObject,
 ) -> None:  # fmt: skip
-    text = file_of(rows, layout)
-    if data.draw(st.booleans(), label="damaged"):
-        at, drop = data.draw(st.integers(0, len(text))), data.draw(st.sampled_from([0, 1, 5, 10**6]))
-        put = data.draw(st.sampled_from([b"", b'"', b"}", b",", b"\\", b"\xff", b"\0", b"]", b'}, {"ph": "X"']))
-        text = text[:at] + put + text[at + drop :]
+    text = damaged(file_of(rows, layout), data, b"]", b'}, {"ph": "X"')
     path = tmp_path_factory.mktemp("beside", numbered=True) / "rank0.json"
     path.write_bytes(text)
     with inline_patch():

@@ -74,6 +74,15 @@ def file_of(rows: list[dict[str, Any]], layout: tuple[str, str, str]) -> bytes:
     return f'{{"baseTimeNanoseconds": 7, "traceEvents": [{listed}], "distributedInfo": {{"rank": 3}}}}'.encode()
 
 
+def damaged(text: bytes, data: st.DataObject, *more: bytes) -> bytes:
+    """The text, or with a piece taken out and something, or `more`, put in its place."""
+    if not data.draw(st.booleans(), label="damaged"):
+        return text
+    at, drop = data.draw(st.integers(0, len(text))), data.draw(st.sampled_from([0, 1, 5, 10**6]))
+    put = data.draw(st.sampled_from([b"", b'"', b"}", b",", b"\\", b"\xff", b"\0", *more]))
+    return text[:at] + put + text[at + drop :]
+
+
 def seen(path: Path, width: Width, block: int) -> Any:
     """Everything a trace says, read with records that begin at a width; or why it is refused."""
     with pytest.MonkeyPatch.context() as patch:
@@ -99,12 +108,7 @@ def test_narrow_records_read_what_wide_ones_do(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], layout: tuple[str, str, str], block: int,
     data: st.DataObject,
 ) -> None:  # fmt: skip
-    text = file_of(rows, layout)
-    if data.draw(st.booleans(), label="damaged"):
-        at, drop = data.draw(st.integers(0, len(text))), data.draw(st.sampled_from([0, 1, 5, 10**6]))
-        text = (
-            text[:at] + data.draw(st.sampled_from([b"", b'"', b"}", b",", b"\\", b"\xff", b"\0"])) + text[at + drop :]
-        )
+    text = damaged(file_of(rows, layout), data)
     path = tmp_path_factory.mktemp("widths", numbered=True) / "trace.json"
     path.write_bytes(text)
     expected = seen(path, Width.ANY, block)

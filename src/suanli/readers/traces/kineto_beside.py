@@ -1,9 +1,9 @@
 """A long file of Kineto read by several processes, each a stretch of it, with the result of reading it alone.
 
 A process of its own is started with the interpreter, not forked: threads of whoever calls stay out of it. It ends when
-its standard input does, that is with whoever started it, however that one ended. Where
-anything about a stretch is out of the ordinary (broken JSON, no border to divide at, a process that fails) there is no
-result, and the file is read alone.
+its standard input does, that is with whoever started it, however that one ended. Where anything about a stretch is out
+of the ordinary (broken JSON, no border to divide at, a process that fails) there is no result, and the file is read
+alone.
 """
 
 from __future__ import annotations
