@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from suanli.errors import ConfigError, SuanliError
 from suanli.readers import bounded
-from suanli.readers.bounded import is_interruption, stopped_after, time_limit, within
+from suanli.readers.bounded import Stopped, is_interruption, stopped_after, time_limit, within
 from suanli.readers.factory import run_theirs
 
 
@@ -134,6 +135,35 @@ def test_a_timer_of_somebody_else_is_not_taken() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+class _Slow:
+    """Its finalizer, in which nothing can be raised, takes longer than there is time."""
+
+    def __init__(self, error: type[BaseException] | None = None) -> None:
+        self.error = error
+
+    def __del__(self) -> None:
+        if self.error:
+            raise self.error
+        end = time.monotonic() + 2 * bounded.GRACE
+        while time.monotonic() < end:
+            pass
+
+
+def test_an_interrupted_finalizer_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", hook := lambda what: told.append(what.exc_type))
+    with pytest.raises(TimeoutError), stopped_after(0.01, TimeoutError):
+        _Slow()
+        _Slow(KeyError)  # what is the code's own still is
+        while True:
+            pass
+    assert sys.unraisablehook is hook
+    assert Stopped not in told
+    with stopped_after(9, TimeoutError), stopped_after(9, TimeoutError):
+        _Slow(KeyError)
+    assert told[-1] is KeyError and sys.unraisablehook is hook
 
 
 def test_the_keyboard_comes_first() -> None:

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import random
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -149,5 +150,34 @@ def _can_alarm() -> bool:
 def stopped_after(seconds: float, error: Callable[[], Exception]) -> Iterator[None]:
     """Stop what runs inside when the time is over and raise `error()`. Reentrant; leaves no timer and no handler."""
     bound = (_Alarm if _can_alarm() else _Thrower)(seconds, error)
-    with bound:
+    with _QUIET, bound:
         yield
+
+
+class _Quiet:
+    """Inside, an interruption that comes where nothing can be raised (in a finalizer, while collecting garbage) is not
+    told: the next one comes.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.before = threading.Lock(), 0, sys.unraisablehook
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.inside:
+                self.before, sys.unraisablehook = sys.unraisablehook, self.told
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside and sys.unraisablehook == self.told:
+                sys.unraisablehook = self.before
+
+    def told(self, what: sys.UnraisableHookArgs) -> None:
+        """Whatever else cannot be raised goes to who was told before."""
+        if not issubclass(what.exc_type, Stopped):
+            self.before(what)
+
+
+_QUIET = _Quiet()
